@@ -38,11 +38,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def session() -> Iterator[Any]:
     """One Spark session for all tests; without PySpark or Java they say why they are skipped."""
-    from largesse.pipeline.spark import open_session
+    from largesse.pipeline.spark import open_spark_session
     from support.spark import skip_without_spark
 
     skip_without_spark()
-    with open_session(master="local[2]") as started:
+    with open_spark_session(master="local[2]") as started:
         yield started
 
 

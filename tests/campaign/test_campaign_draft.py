@@ -20,7 +20,7 @@ from largesse.campaign import (
 )
 from largesse.errors import InputError
 from largesse.levels import Levels
-from largesse.pipeline.local_engine import Local
+from largesse.pipeline.local_engine import LocalEngine
 
 
 def written(folder: Path, text: str) -> Path:
@@ -72,7 +72,7 @@ def test_a_first_file_finds_the_roles_and_its_log_can_be_read_once_it_is_filled_
     assert campaign.title == "spring 2024"
     assert 'log = "spring_2024.parquet"' in text
     assert "[columns.parse]" not in text
-    assert len(Local().read_log(campaign)) == 160
+    assert len(LocalEngine().read_log(campaign)) == 160
 
 
 LEVELS: dict[str, list[Any]] = {
@@ -100,7 +100,7 @@ def test_a_first_file_never_runs_before_costs_and_budget_are_filled_in(levels: l
     campaign = read_campaign(written(tmp_path, filled))
     assert len(campaign.levels) == count
     assert campaign.columns == {"level": "treatment", "response": "outcome"}
-    assert len(Local().read_log(campaign)) == 60
+    assert len(LocalEngine().read_log(campaign)) == 60
 
 
 def test_amounts_in_names_give_the_order_and_suggest_costs_and_the_budget_spent_before(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_the_first_file_names_itself_and_its_log_from_where_it_stands(tmp_path: 
     (tmp_path / "sub" / "my plan.toml").write_text(
         text.replace("costs = []", "costs = [0, 5]").replace('budget = ""', "budget = 1"), encoding="utf-8"
     )
-    assert len(Local().read_log(read_campaign(tmp_path / "sub" / "my plan.toml"))) == 60
+    assert len(LocalEngine().read_log(read_campaign(tmp_path / "sub" / "my plan.toml"))) == 60
 
 
 def test_a_first_file_asks_where_it_finds_nothing_and_lists_the_columns(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_text_that_holds_numbers_gets_its_line_and_what_has_two_ways_is_asked_fo
     assert '# "visits" = …    # say which, "decimal comma" or "decimal point", and add it to features' in text
     assert 'names = ["0 EUR", "5 EUR", "10 EUR"]' in text  # levels stay as the log writes them
     written(tmp_path, text.replace("costs = []", "costs = [0, 5, 10]").replace('budget = ""', "budget = 3.5"))
-    read = Local().read_log(read_campaign(path))
+    read = LocalEngine().read_log(read_campaign(path))
     assert read.features["income"].to_pylist() == income.tolist()
     assert set(read.response.tolist()) == {0.0, 1.0}
 

@@ -60,10 +60,10 @@ def use_postgres() -> None:
 
 def use_spark() -> None:
     """Start a Spark session; without Java the error names it."""
-    from largesse.pipeline.spark import open_session
+    from largesse.pipeline.spark import open_spark_session
 
     try:
-        with open_session(master="local[1]") as session:
+        with open_spark_session(master="local[1]") as session:
             assert session.range(3).count() == 3
     except LargesseError as error:
         assert "Java" in str(error), error

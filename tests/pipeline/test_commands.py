@@ -20,7 +20,7 @@ import largesse as lg
 from largesse.campaign import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
 from largesse.pipeline import commands
-from largesse.pipeline.local_engine import Local
+from largesse.pipeline.local_engine import LocalEngine
 from largesse.pipeline.run_folder import RUN_FILES, RUN_FORMAT
 from support.folders import everything_in
 
@@ -117,7 +117,7 @@ class Counting:
 
     def __getattr__(self, name: str) -> Any:
         self.counts[name] += 1
-        return getattr(Local(), name)
+        return getattr(LocalEngine(), name)
 
 
 def test_a_run_does_each_thing_once(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from largesse.errors import InputError, LargesseError, OutputError
 from largesse.io import ScratchFile
 from largesse.pipeline import commands
 from largesse.pipeline.customer_tables import CustomerStream
-from largesse.pipeline.local_engine import Local, choose_places, make_random_keys
+from largesse.pipeline.local_engine import LocalEngine, choose_sample_rows, make_random_keys
 from largesse.policy import Policy
 from largesse.records import Array
 from support.folders import everything_in
@@ -72,8 +72,8 @@ def plan_both(shop: Path, customers: Path | str | None = None, **asked: Any) -> 
     """Plan from memory and in batches; the two folders must be alike. Return the numbers."""
     source = str(customers or shop / "customers.parquet")
     shutil.copytree(shop / "run", shop / "other")
-    whole = commands.plan(shop / "run", source, engine=Local(), **asked)
-    parts = commands.plan(shop / "other", source, engine=Local(rows=10), **asked)
+    whole = commands.plan(shop / "run", source, engine=LocalEngine(), **asked)
+    parts = commands.plan(shop / "other", source, engine=LocalEngine(rows=10), **asked)
     for name in ("policy.largesse", "campaign.toml"):
         assert (shop / "run" / name).read_bytes() == (shop / "other" / name).read_bytes()
     assert_alike(whole, parts)
@@ -208,8 +208,8 @@ def test_a_second_table_has_the_same_rows(ending: str, fitted: Callable[..., Pat
 
 def test_a_run_plans_large_tables_in_batches(tmp_path: Path) -> None:
     shop = write_shop(tmp_path, rows=120, customers=150)
-    commands.run(read_campaign(shop), shop / "run", engine=Local())
-    commands.run(read_campaign(shop), shop / "other", engine=Local(rows=10))
+    commands.run(read_campaign(shop), shop / "run", engine=LocalEngine())
+    commands.run(read_campaign(shop), shop / "other", engine=LocalEngine(rows=10))
     one, other = (pq.read_table(shop / name / "plan.parquet") for name in ("run", "other"))
     assert one.equals(other)
     assert_alike(*(json.loads((shop / name / "plan.json").read_text()) for name in ("run", "other")))
@@ -221,7 +221,7 @@ def test_a_run_plans_large_tables_in_batches(tmp_path: Path) -> None:
 def refuse_both(shop: Path, source: str, kind: type[LargesseError] = InputError) -> str:
     """Let both ways of reading refuse a table; the words and the folder must stay the same."""
     before, words = everything_in(shop / "run"), []
-    for engine in (Local(), Local(rows=10)):
+    for engine in (LocalEngine(), LocalEngine(rows=10)):
         with pytest.raises(kind) as caught:
             commands.plan(shop / "run", source, out=shop / "copy.parquet", engine=engine)
         words.append(str(caught.value))
@@ -301,7 +301,7 @@ def test_a_table_that_changes_while_it_is_read_is_refused(
 
     monkeypatch.setattr(CustomerStream, "read", changed)
     with pytest.raises(InputError, match="changed"):
-        commands.plan(shop / "run", str(shop / "customers.parquet"), engine=Local(rows=10))
+        commands.plan(shop / "run", str(shop / "customers.parquet"), engine=LocalEngine(rows=10))
     assert everything_in(shop / "run") == before
 
 
@@ -318,7 +318,7 @@ def test_a_full_disk_leaves_nothing_behind(
     real = ScratchFile.append
     monkeypatch.setattr(ScratchFile, "append", lambda self, content: real(ScratchFile(Full(), self.near), content))  # type: ignore[arg-type]
     with pytest.raises(OutputError, match="disk"):
-        commands.plan(shop / "run", str(shop / "customers.parquet"), engine=Local(rows=10))
+        commands.plan(shop / "run", str(shop / "customers.parquet"), engine=LocalEngine(rows=10))
     assert everything_in(shop) == before
 
 
@@ -342,8 +342,8 @@ def test_a_model_that_predicts_nonsense_is_refused(
 
 def test_a_sample_has_the_least_random_keys_which_are_spread_evenly() -> None:
     rows = np.arange(5000) + 7
-    assert np.array_equal(choose_places(rows, 300), np.sort(np.argsort(make_random_keys(rows))[:300]))
-    assert np.array_equal(choose_places(rows[:300], 300), np.arange(300))
+    assert np.array_equal(choose_sample_rows(rows, 300), np.sort(np.argsort(make_random_keys(rows))[:300]))
+    assert np.array_equal(choose_sample_rows(rows[:300], 300), np.arange(300))
     keys = make_random_keys(np.arange(100_000)) / 2.0**64
     assert np.histogram(keys, bins=10, range=(0, 1))[0].min() > 9_700
     assert abs(np.corrcoef(keys[:-1], keys[1:])[0, 1]) < 0.01

@@ -12,9 +12,9 @@ import pytest
 
 from largesse.campaign.campaign_file import read_campaign
 from largesse.errors import InputError
-from largesse.pipeline.commands import silent
-from largesse.pipeline.engine_protocol import Engine, Target
-from largesse.pipeline.local_engine import Local
+from largesse.pipeline.commands import show_no_progress
+from largesse.pipeline.engine_protocol import Engine, PlanTarget
+from largesse.pipeline.local_engine import LocalEngine
 from largesse.pipeline.scored_customer_plan import make_plan
 from largesse.policy import Policy
 from largesse.response import make_model
@@ -26,7 +26,7 @@ FEATURES = {"age": "number", "city": "text", "since": "date"}
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setattr("largesse.data.table_batches.READ_BATCH_ROWS", 64)
     monkeypatch.setattr("largesse.pipeline.local_engine.SCORING_BATCH_ROWS", 50)
-    return Local() if request.param == "local" else Local(rows=10)
+    return LocalEngine() if request.param == "local" else LocalEngine(rows=10)
 
 
 def test_an_engine_has_every_method_of_the_protocol_with_the_same_parameters(engine: Engine) -> None:
@@ -50,9 +50,9 @@ def planned_by(engine: Engine, shop: Path, customers: Path, features: Mapping[st
     log = engine.read_log(campaign)
     model = make_model("linear").fit(log)
     opened, policy = engine.open_customers(campaign, str(customers), features), Policy(model, log.levels)
-    with engine.score(policy, opened, shop, silent) as scored:
-        result = make_plan(campaign.spending(budget=2.0), policy, scored, silent)
-        counts = scored.write(result, [Target(shop / "plan.parquet")], silent)
+    with engine.score(policy, opened, shop, show_no_progress) as scored:
+        result = make_plan(campaign.spending(budget=2.0), policy, scored, show_no_progress)
+        counts = scored.write(result, [PlanTarget(shop / "plan.parquet")], show_no_progress)
     plan = pq.read_table(shop / "plan.parquet")
     assert counts.n == scored.n == len(plan)
     return plan
@@ -70,7 +70,7 @@ def test_constraints_see_columns_that_are_no_features(engine: Engine, shop: Path
     log = engine.read_log(campaign)
     opened = engine.open_customers(campaign, str(shop / "customers.parquet"), {"age": "number"})
     model = make_model("linear").fit(log)
-    with engine.score(Policy(model, log.levels), opened, shop, silent) as scored:
+    with engine.score(Policy(model, log.levels), opened, shop, show_no_progress) as scored:
         customers, curves, costs = scored.collect()
     assert set(customers.features.column_names) >= {*FEATURES}
     assert curves.shape == (200, 3)

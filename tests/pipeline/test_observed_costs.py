@@ -12,7 +12,7 @@ from largesse.campaign import read_campaign, write_guessed_campaign
 from largesse.errors import InputError
 from largesse.evaluation import crossfit_scores
 from largesse.pipeline import commands
-from largesse.pipeline.log_checkup import examine, find_campaign
+from largesse.pipeline.log_checkup import examine, find_or_guess_campaign
 from largesse.response import make_model
 from support.folders import everything_in
 
@@ -124,7 +124,7 @@ def test_the_doctor_checks_whether_costs_fall(paying: Path) -> None:
     table = pq.read_table(paying / "log.parquet")
     wrong = pa.array((10 - table["coupon"].to_numpy()) * table["bought"].to_numpy() * 1.0)
     pq.write_table(table.set_column(table.column_names.index("paid"), "paid", wrong), paying / "log.parquet")
-    campaign, _ = find_campaign(str(paying / "log.parquet"), {"cost_column": "paid"})
+    campaign, _ = find_or_guess_campaign(str(paying / "log.parquet"), {"cost_column": "paid"})
     assert check(campaign)["answer"] == "careful"
 
 

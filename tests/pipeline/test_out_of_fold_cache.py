@@ -11,8 +11,8 @@ import pytest
 
 from largesse.campaign import read_campaign
 from largesse.pipeline import commands
-from largesse.pipeline.local_engine import Local
-from largesse.pipeline.out_of_fold_cache import METADATA_KEY, make_key, read_scores
+from largesse.pipeline.local_engine import LocalEngine
+from largesse.pipeline.out_of_fold_cache import METADATA_KEY, make_cache_key, read_scores
 from support.folders import everything_in
 
 
@@ -51,8 +51,8 @@ def test_cached_scores_give_the_evaluation_that_a_fit_gives(run_copy: Path) -> N
 
 def test_the_key_depends_on_model_and_seed_and_shuffled_curves_are_cached(run_copy: Path) -> None:
     campaign = read_campaign(run_copy)
-    log = Local().read_log(campaign)
-    key = make_key(campaign, log)
+    log = LocalEngine().read_log(campaign)
+    key = make_cache_key(campaign, log)
     assert json.loads(pq.read_schema(run_copy / "scores.parquet").metadata[METADATA_KEY])["key"] == key
     cached = read_scores(run_copy / "scores.parquet", key, log)
     assert cached is not None
@@ -67,7 +67,7 @@ def test_the_key_depends_on_model_and_seed_and_shuffled_curves_are_cached(run_co
     text = (run_copy / "campaign.toml").read_text(encoding="utf-8")
     for old, new in (("seed = 0", "seed = 1"), ('"linear"', '"additive"')):
         (run_copy / "campaign.toml").write_text(text.replace(old, new), encoding="utf-8")
-        assert make_key(read_campaign(run_copy), log) != key
+        assert make_cache_key(read_campaign(run_copy), log) != key
 
 
 def rewrite(change: Any) -> Any:
@@ -102,8 +102,8 @@ def put(name: str, value: Any) -> Any:
 )
 def test_a_damaged_cache_is_not_used(run_copy: Path, damage: Any) -> None:
     campaign, path = read_campaign(run_copy), run_copy / "scores.parquet"
-    log = Local().read_log(campaign)
-    key = make_key(campaign, log)
+    log = LocalEngine().read_log(campaign)
+    key = make_cache_key(campaign, log)
     assert read_scores(path, key, log) is not None
     damage(path)
     assert read_scores(path, key, log) is None

@@ -19,9 +19,9 @@ from largesse.pipeline.run_folder import (
     FIT_STEP,
     RUN_FILES,
     RUN_FOLDER_MARKS,
-    Step,
-    check_output,
+    RunStep,
     check_output_file,
+    check_output_folder,
     open_run_folder,
     read_step,
     replace_run_folder,
@@ -81,7 +81,7 @@ def test_the_page_about_the_run_folder_lists_its_files() -> None:
 
 
 def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
-    step = Step("numbers.json", "fit", Estimate)
+    step = RunStep("numbers.json", "fit", Estimate)
     numbers = write_step(tmp_path, step, Estimate(1.5, math.nan, -math.inf, 2.0))
     assert numbers == {"estimate": 1.5, "se": None, "low": None, "high": 2.0}
     assert read_step(tmp_path, step) == numbers
@@ -90,7 +90,7 @@ def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
 def test_circular_links_are_no_outputs(shop: Path) -> None:
     (shop / "loop").symlink_to("loop")
     campaign = replace(read_campaign(shop), log=str(shop / "loop"), customers=str(shop / "loop" / "x.csv"))
-    check_output(campaign, earlier_run(shop))
+    check_output_folder(campaign, earlier_run(shop))
     (shop / "out.csv").touch()
     check_output_file(shop / "out.csv", str(shop / "loop"))
     with pytest.raises(InputError, match="is what is read"):
@@ -113,7 +113,7 @@ def test_another_folder_is_refused_with_a_hint(run_copy: Path) -> None:
 def test_the_doctor_examines_a_campaign_file_a_run_folder_or_a_table(
     ran: Path, tmp_path: Path, source: str, guessed: bool
 ) -> None:
-    campaign, was_guessed = log_checkup.find_campaign(str(ran.parent / source))
+    campaign, was_guessed = log_checkup.find_or_guess_campaign(str(ran.parent / source))
     assert was_guessed == guessed
     assert campaign.columns == {"level": "coupon", "response": "bought", "customer": "id"}
     assert campaign.levels.labels == (("0", "5", "10") if guessed else ("0", "1", "2"))

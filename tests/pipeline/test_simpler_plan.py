@@ -13,7 +13,7 @@ from largesse.errors import InputError
 from largesse.evaluation import RULE_GROUPS
 from largesse.pipeline import plan
 from largesse.pipeline.python_api import Run
-from largesse.pipeline.simpler_plan import _keep_budget
+from largesse.pipeline.simpler_plan import _limit_to_budget
 
 COSTS = np.array([0.0, 5.0, 10.0])
 
@@ -85,8 +85,8 @@ def test_without_an_evaluation_there_is_nothing_to_compare_with(run_copy: Path, 
 
 def test_probabilities_above_the_budget_are_lowered_towards_the_cheapest_level() -> None:
     probabilities, costs = np.tile([0.2, 0.3, 0.5], (1000, 1)), np.tile(COSTS, (1000, 1))
-    kept = _keep_budget(probabilities, costs, 5.0)
+    kept = _limit_to_budget(probabilities, costs, 5.0)
     assert np.allclose(kept.sum(axis=1), 1.0)
     assert 4.8 < (kept * costs).sum(axis=1).mean() < 5.0
     assert np.allclose(kept[:, 1] / kept[:, 2], 0.6)
-    assert np.array_equal(_keep_budget(probabilities, costs, 7.0), probabilities)
+    assert np.array_equal(_limit_to_budget(probabilities, costs, 7.0), probabilities)

@@ -25,15 +25,15 @@ from largesse.evaluation import summarise_study
 from largesse.io import to_json
 from largesse.levels import Levels
 from largesse.pipeline import customer_table_validation, open_engine, plan, run, run_on_spark
-from largesse.pipeline.commands import evaluate_plan, score_log, silent
-from largesse.pipeline.customer_tables import choose_customers
-from largesse.pipeline.engine_protocol import Engine, Target
-from largesse.pipeline.local_engine import Local
+from largesse.pipeline.commands import evaluate_plan, score_log, show_no_progress
+from largesse.pipeline.customer_tables import open_planned_customers
+from largesse.pipeline.engine_protocol import Engine, PlanTarget
+from largesse.pipeline.local_engine import LocalEngine
 from largesse.pipeline.scored_customer_plan import make_plan
-from largesse.pipeline.spark import ClusterError, Spark, check_spark, open_session, spark_engine
+from largesse.pipeline.spark import ClusterError, SparkEngine, check_spark, open_spark_session, spark_engine
 from largesse.pipeline.spark.chunked_tables import ChunkedTable
 from largesse.pipeline.spark.executor_tasks import ChunkCosts
-from largesse.pipeline.spark.session import _start, explain_spark_failure, find_java
+from largesse.pipeline.spark.session import _start_session, explain_spark_failure, find_java
 from largesse.pipeline.spark.spark_engine import SparkCustomers
 from largesse.policy import Policy
 from largesse.records import Log
@@ -76,9 +76,9 @@ def test_a_run_gives_the_plan_and_the_numbers_of_one_machine(on_spark: Path, ran
 
 def plan_with(engine: Engine, campaign: Campaign, model: Any, source: Any, folder: Path) -> tuple[Any, Any]:
     opened, policy = engine.open_customers(campaign, source, KINDS), Policy(model, campaign.levels)
-    with engine.score(policy, opened, folder, silent) as scored:
-        result = make_plan(campaign, policy, scored, silent)
-        counts = scored.write(result, [Target(folder / "plan.parquet")], silent)
+    with engine.score(policy, opened, folder, show_no_progress) as scored:
+        result = make_plan(campaign, policy, scored, show_no_progress)
+        counts = scored.write(result, [PlanTarget(folder / "plan.parquet")], show_no_progress)
     numbers = (
         result.plan.price,
         result.plan.value,
@@ -111,14 +111,14 @@ CASES: dict[str, Callable[[Campaign], Campaign]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_plans_of_every_kind_are_those_of_one_machine(case: str, session: Any, shop: Path) -> None:
     campaign = CASES[case](read_campaign(shop))
-    model = Linear().fit(Local().read_log(read_campaign(shop)))
+    model = Linear().fit(LocalEngine().read_log(read_campaign(shop)))
     table = pq.read_table(shop / "customers.parquet")
     for k in range(3):
         table = table.append_column(f"c{k}", pa.array(k * (4.0 + np.arange(len(table)) % 3)))
     pq.write_table(table, shop / "customers.parquet", row_group_size=70)
-    expected = plan_with(Local(), campaign, model, shop / "customers.parquet", shop)
+    expected = plan_with(LocalEngine(), campaign, model, shop / "customers.parquet", shop)
     source = spread(session, table) if case == "own costs" else str(shop / "customers.parquet")
-    found = plan_with(Spark(session), campaign, model, source, shop)
+    found = plan_with(SparkEngine(session), campaign, model, source, shop)
     assert found[0] == near(expected[0])
     assert found[1][:3] == near(expected[1][:3])
     assert found[1][3].to_pydict() == near(expected[1][3].to_pydict())
@@ -129,7 +129,7 @@ def test_executors_write_the_plan_to_a_table_or_an_address(
     kind: str, on_spark: Path, session: Any, ran: Path, run_copy: Path, tmp_path: Path
 ) -> None:
     target = "table:shop_plan" if kind == "table" else (tmp_path / f"plan.{kind}").as_uri()
-    plan(run_copy, str(ran.parent / "customers.parquet"), engine=Spark(session, plan=target))
+    plan(run_copy, str(ran.parent / "customers.parquet"), engine=SparkEngine(session, plan=target))
     assert not (run_copy / "plan.parquet").exists()
     readers = {"table": session.table, "parquet": session.read.parquet, "csv": partial(session.read.csv, header=True)}
     written = read_table(readers[kind](target.removeprefix("table:")).toArrow(), plain=["customer", "level"])
@@ -147,9 +147,9 @@ def test_a_log_of_spark_is_that_of_its_file(session: Any, shop: Path) -> None:
     campaign = read_campaign(shop)
     frame = session.createDataFrame(pq.read_table(shop / "log.parquet")).coalesce(1)
     frame.createOrReplaceTempView("shop_log")
-    expected = digest_log(Local().read_log(campaign))
+    expected = digest_log(LocalEngine().read_log(campaign))
     for source in (None, frame, "shop_log", "table:shop_log", (shop / "log.parquet").as_uri(), shop / "log.parquet"):
-        assert digest_log(Spark(session, log=source).read_log(campaign)) == expected
+        assert digest_log(SparkEngine(session, log=source).read_log(campaign)) == expected
 
 
 def test_rows_of_a_large_log_are_scored_where_they_are(
@@ -164,8 +164,8 @@ def test_rows_of_a_large_log_are_scored_where_they_are(
     campaign, table = replace(read_campaign(shop), most_rows=200), pq.read_table(shop / "log.parquet")
     table = table.set_column(5, "bought", pa.array([None, *table["bought"].to_pylist()[1:]]))  # has no response
     pq.write_table(table, shop / "log.parquet")
-    with Spark(session, log=spread(session, table)) as on_cluster:
-        local, remote = (one.read_log(campaign) for one in (Local(), on_cluster))
+    with SparkEngine(session, log=spread(session, table)) as on_cluster:
+        local, remote = (one.read_log(campaign) for one in (LocalEngine(), on_cluster))
         assert remote.sample is not None
         assert digest_log(remote) == digest_log(local)
         remote = replace(remote, sample=replace(remote.sample, batches=refuse))
@@ -173,17 +173,17 @@ def test_rows_of_a_large_log_are_scored_where_they_are(
         for log in (local, remote):
             model = Linear()
             held.append(fit_out_of_fold(model, log, assign_folds(log, 5, 0)))
-            scored = score_log(campaign, log, held[-1], silent)
+            scored = score_log(campaign, log, held[-1], show_no_progress)
             numbers.append(to_json(summarise_study(evaluate_plan(campaign, log, scored, 2.5, len(log)))))
         assert (held[1].curves == held[0].curves).all()
         assert numbers[1] == near(numbers[0])
         monkeypatch.setattr(customer_table_validation, "read_memory_limit", lambda: 1000)
         capped = replace(campaign, customers=None, planning=replace(campaign.planning, constraints={"caps": {2: 10}}))
         with pytest.raises(InputError, match="constraints"):
-            choose_customers(capped, remote, on_cluster)
+            open_planned_customers(capped, remote, on_cluster)
         policy = Policy(model, campaign.levels)
-        own_customers = choose_customers(replace(campaign, customers=None), remote, on_cluster)
-        with on_cluster.score(policy, own_customers, shop, silent) as scored_log:
+        own_customers = open_planned_customers(replace(campaign, customers=None), remote, on_cluster)
+        with on_cluster.score(policy, own_customers, shop, show_no_progress) as scored_log:
             assert (scored_log.curves == model.predict(log_features(local))).all()  # type: ignore[attr-defined]
 
 
@@ -197,10 +197,10 @@ def test_a_large_log_that_fits_into_memory_is_read_whole(
 ) -> None:
     monkeypatch.setattr(spark_engine, "DRIVER_ROWS", 100)
     campaign = read_campaign(shop)
-    with Spark(session, log=spread(session, pq.read_table(shop / "log.parquet"))) as on_cluster:
+    with SparkEngine(session, log=spread(session, pq.read_table(shop / "log.parquet"))) as on_cluster:
         log = on_cluster.read_log(campaign)
     assert log.sample is None
-    assert digest_log(log) == digest_log(Local().read_log(campaign))
+    assert digest_log(log) == digest_log(LocalEngine().read_log(campaign))
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_large_log_that_fits_into_memory_is_read_whole(
 )
 def test_a_missing_source_is_named(source: Any, message: str, session: Any) -> None:
     with pytest.raises((InputError, ClusterError), match=message):
-        spark_engine.find_source(session, source, "log")
+        spark_engine.find_spark_table(session, source, "log")
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------
@@ -239,9 +239,9 @@ SPOILT: dict[str, Callable[[pa.Table], pa.Table]] = {
 @pytest.mark.parametrize("kind", SPOILT)
 def test_bad_customers_get_the_message_of_one_machine(kind: str, session: Any, shop: Path) -> None:
     campaign, table = read_campaign(shop), SPOILT[kind](pq.read_table(shop / "customers.parquet"))
-    model = Linear().fit(Local().read_log(campaign))
+    model = Linear().fit(LocalEngine().read_log(campaign))
     messages = []
-    for one, source in ((Local(), table), (Spark(session), session.createDataFrame(table).coalesce(2))):
+    for one, source in ((LocalEngine(), table), (SparkEngine(session), session.createDataFrame(table).coalesce(2))):
         with pytest.raises(InputError) as caught:
             plan_with(one, campaign, model, source, shop)
         messages.append(str(caught.value))
@@ -252,13 +252,13 @@ def test_files_that_do_not_fit_together_and_damaged_ones_are_refused_as_on_one_m
     session: Any, shop: Path
 ) -> None:
     campaign, table = read_campaign(shop), pq.read_table(shop / "customers.parquet")
-    model = Linear().fit(Local().read_log(campaign))
+    model = Linear().fit(LocalEngine().read_log(campaign))
     (shop / "all").mkdir()
     pq.write_table(table.slice(0, 100), shop / "all" / "a.parquet")
     pq.write_table(table.slice(100).drop_columns("age"), shop / "all" / "b.parquet")
     for _ in range(2):
         messages = []
-        for one in (Local(), Spark(session)):
+        for one in (LocalEngine(), SparkEngine(session)):
             with pytest.raises(InputError) as caught:
                 plan_with(one, campaign, model, str(shop / "all"), shop)
             messages.append(str(caught.value))
@@ -270,8 +270,8 @@ def test_numbers_written_as_text_and_columns_without_a_feature_are_read_by_the_d
     table = pq.read_table(shop / "customers.parquet")
     words = pa.array([None if age is None else f"{age:.2f}".replace(".", ",") for age in table["age"].to_pylist()])
     table = table.set_column(table.column_names.index("age"), "age", words)
-    opened = Spark(session).open_customers(read_campaign(shop), session.createDataFrame(table).coalesce(1), KINDS)
-    assert opened.features.equals(Local().open_customers(read_campaign(shop), table, KINDS).features)
+    opened = SparkEngine(session).open_customers(read_campaign(shop), session.createDataFrame(table).coalesce(1), KINDS)
+    assert opened.features.equals(LocalEngine().open_customers(read_campaign(shop), table, KINDS).features)
 
 
 @pytest.mark.parametrize(
@@ -297,12 +297,12 @@ def test_customers_that_the_driver_needs_at_once_are_refused_if_they_do_not_fit_
         customer_table_validation, "read_memory_limit", lambda: int(needed / customer_table_validation.MEMORY_SHARE) - 1
     )
     with pytest.raises(InputError, match=rf"(?s){words}.*200 customers.*more memory") as caught:
-        Spark(session).open_customers(campaign, source, KINDS)
+        SparkEngine(session).open_customers(campaign, source, KINDS)
     assert len(caught.value.problems) == 1
     monkeypatch.setattr(
         customer_table_validation, "read_memory_limit", lambda: int(needed / customer_table_validation.MEMORY_SHARE) + 1
     )
-    assert len(Spark(session).open_customers(campaign, source, KINDS)) == 200
+    assert len(SparkEngine(session).open_customers(campaign, source, KINDS)) == 200
 
 
 class WideFrame:
@@ -324,7 +324,7 @@ def test_customers_beyond_the_memory_of_the_driver_are_refused_before_they_are_f
     campaign = read_campaign(shop)
     campaign = replace(campaign, planning=replace(campaign.planning, **planning))
     with pytest.raises(InputError, match="1,000,000,000 customers"):
-        Spark(cast(Any, None)).open_customers(campaign, WideFrame(), KINDS)
+        SparkEngine(cast(Any, None)).open_customers(campaign, WideFrame(), KINDS)
 
 
 def test_customers_on_the_executors_cannot_be_collected() -> None:
@@ -341,7 +341,7 @@ def test_a_plan_that_is_refused_leaves_the_run_folder_as_it_was(
     before = {path: path.read_bytes() for path in run_copy.rglob("*") if path.is_file()}
     monkeypatch.setattr(customer_table_validation, "read_memory_limit", lambda: 1000)
     with pytest.raises(InputError, match="exact = true"):
-        plan(run_copy, str(ran.parent / "customers.parquet"), engine=Spark(session))
+        plan(run_copy, str(ran.parent / "customers.parquet"), engine=SparkEngine(session))
     assert {path: path.read_bytes() for path in run_copy.rglob("*") if path.is_file()} == before
 
 
@@ -354,7 +354,7 @@ def test_a_run_that_fails_while_writing_leaves_the_old_folder(
     before = {path: path.read_bytes() for path in on_spark.rglob("*") if path.is_file()}
     monkeypatch.setattr(spark_engine, "plan_chunk", fail_to_plan)
     with pytest.raises(ClusterError, match=r"OSError.*No space left"):
-        plan(on_spark, str(ran.parent / "customers.parquet"), budget=2.0, engine=Spark(session))
+        plan(on_spark, str(ran.parent / "customers.parquet"), budget=2.0, engine=SparkEngine(session))
     assert {path: path.read_bytes() for path in on_spark.rglob("*") if path.is_file()} == before
 
 
@@ -387,24 +387,24 @@ def test_a_missing_or_old_part_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert find_java() is None
     check_spark(needs_java=False)  # Spark Connect is only a client
-    with pytest.raises(MissingPartError, match="Java 17"), open_session():
+    with pytest.raises(MissingPartError, match="Java 17"), open_spark_session():
         pass
     with monkeypatch.context() as patch:
         patch.setattr(pyspark.sql.SparkSession.Builder, "getOrCreate", lack_grpc)
         with pytest.raises(ClusterError, match=r"pyspark\[connect\]"):
-            _start("sc://127.0.0.1:1")
+            _start_session("sc://127.0.0.1:1")
     with monkeypatch.context() as patch:
         patch.setattr(pyspark, "__version__", "3.5.1")
         with pytest.raises(MissingPartError, match=r"3\.5\.1"):
             check_spark()
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(MissingPartError, match=r"largesse\[spark\]"), open_session():
+    with pytest.raises(MissingPartError, match=r"largesse\[spark\]"), open_spark_session():
         pass
 
 
 def test_the_active_session_is_used_and_left_running(session: Any) -> None:
     for given in (None, session):
-        with open_session(given) as found:
+        with open_spark_session(given) as found:
             assert found is session
     assert session.range(3).count() == 3
 

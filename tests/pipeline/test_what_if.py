@@ -8,7 +8,7 @@ import pytest
 
 from largesse.campaign import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
-from largesse.pipeline import keep_plan, plan, read_report_numbers, try_plan
+from largesse.pipeline import plan, read_report_numbers, save_tried_plan, try_plan
 from support.folders import everything_in
 
 
@@ -22,8 +22,8 @@ def test_a_trial_is_the_plan_of_the_command_line_and_can_become_a_run(run_copy: 
     numbers = try_plan(run_copy, tried, {"budget": 1.2})
     assert read_campaign(tried).planning.budget == 1.2
     with pytest.raises(OutputError, match="is there already"):
-        keep_plan(run_copy, tried, run_copy)
-    keep_plan(run_copy, tried, kept)
+        save_tried_plan(run_copy, tried, run_copy)
+    save_tried_plan(run_copy, tried, kept)
     assert everything_in(run_copy) == before
     assert names_in(kept) == names_in(run_copy)
     assert names_in(tmp_path) == {"run", "tried", "kept"}
@@ -82,5 +82,5 @@ def test_a_plan_that_cannot_be_judged_is_not_kept(run_copy: Path, tmp_path: Path
     try_plan(run_copy, tmp_path / "tried", {"budget": 1.2})
     (run_copy / "scores.parquet").unlink()
     with pytest.raises(LargesseError):
-        keep_plan(run_copy, tmp_path / "tried", tmp_path / "kept")
+        save_tried_plan(run_copy, tmp_path / "tried", tmp_path / "kept")
     assert names_in(tmp_path) == {"run", "tried"}

@@ -385,7 +385,7 @@ def doctor(
     is 0 if all are fine, 10 if a check returned careful, 20 if one returned no; 2 is an error.
     """
     columns, levels = select_given_options(locals(), ROLES), select_given_options(locals(), ("costs", "names"))
-    campaign, guessed = pipeline.find_campaign(log, columns, levels)
+    campaign, guessed = pipeline.find_or_guess_campaign(log, columns, levels)
     with show_progress(as_json or quiet) as progress:
         answer = pipeline.examine(campaign, guessed=guessed, out=out, progress=progress)
     warnings = answer["support"]["checks"]

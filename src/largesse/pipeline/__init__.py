@@ -1,4 +1,4 @@
-"""Run a campaign: read, fit, plan, judge, report, each through a run folder.
+"""Commands of a campaign: read, fit, plan, judge and report, each on a run folder.
 
 `run` goes the whole way; `fit`, `plan`, `judge` and `report` are its steps, each reading the files of the steps before it.
 `examine` checks a log before anything is fitted. Rows are touched only through an `Engine`: `Local` is that of
@@ -17,7 +17,7 @@ from largesse.pipeline.commands import report as report
 from largesse.pipeline.commands import run as run
 from largesse.pipeline.commands import write_slides as write_slides
 from largesse.pipeline.log_checkup import examine as examine
-from largesse.pipeline.log_checkup import find_campaign as find_campaign
+from largesse.pipeline.log_checkup import find_or_guess_campaign as find_or_guess_campaign
 from largesse.pipeline.next_log import write_next_log as write_next_log
 from largesse.pipeline.policy_export import export as export
 from largesse.pipeline.python_api import Page as Page
@@ -32,13 +32,13 @@ from largesse.pipeline.run_folder import RUN_FILES as RUN_FILES
 from largesse.pipeline.run_folder import RUN_FOLDER_MARKS as RUN_FOLDER_MARKS
 from largesse.pipeline.run_folder import check_output_file as check_output_file
 from largesse.pipeline.run_folder import check_table_path as check_table_path
-from largesse.pipeline.run_folder import convert_log as convert_log
+from largesse.pipeline.run_folder import convert_log_to_parquet as convert_log_to_parquet
 from largesse.pipeline.run_folder import read_run_folder as read_run_folder
 from largesse.pipeline.run_folder import write_text as write_text
 from largesse.pipeline.spark import open_engine as open_engine
 from largesse.pipeline.spark import run_on_spark as run_on_spark
-from largesse.pipeline.table_writer import write_csv as write_csv
+from largesse.pipeline.table_writer import write_plan_csv as write_plan_csv
 from largesse.pipeline.table_writer import write_table as write_table
-from largesse.pipeline.what_if import keep_plan as keep_plan
-from largesse.pipeline.what_if import refuse_existing as refuse_existing
+from largesse.pipeline.what_if import refuse_existing_path as refuse_existing_path
+from largesse.pipeline.what_if import save_tried_plan as save_tried_plan
 from largesse.pipeline.what_if import try_plan as try_plan

@@ -1,4 +1,4 @@
-"""Comparison of a new log with the plan of a run folder, and sample size of a test of that plan."""
+"""Check of a new log against a run's plan, and sample size of a test of the plan."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from largesse.monitoring import (
     predict_plan_for_log,
 )
 from largesse.pipeline import run_folder as files
-from largesse.pipeline.commands import LOCAL_ENGINE, load_scores, silent
+from largesse.pipeline.commands import LOCAL_ENGINE, load_scores, show_no_progress
 from largesse.pipeline.engine_protocol import Engine
 from largesse.pipeline.next_log import OLD_ROLES
-from largesse.pipeline.out_of_fold_cache import make_key, read_scores
+from largesse.pipeline.out_of_fold_cache import make_cache_key, read_scores
 from largesse.pipeline.scored_customer_plan import make_fold_planner
 from largesse.policy import Policy
 from largesse.propensity import mark_supported_levels
@@ -59,10 +59,10 @@ def check(
     *,
     decisions: pa.Table | None = None,
     out: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress = show_no_progress,
     engine: Engine = LOCAL_ENGINE,
 ) -> tuple[CampaignCheck, dict[str, Any]]:
-    """Check a new log against the plan of a run folder: return the record, and its numbers as JSON types.
+    """Check a new log against the plan of a run folder, and return the findings and their numbers.
 
     Rows are matched with the plan by the customer's id, or with the `decisions` of a service; without ids the policy decides
     again. With `out`, the page is written there.
@@ -74,9 +74,9 @@ def check(
             decisions = read_table(home / files.PLAN_FILE, what="plan", plain=[CUSTOMER])
         files.check_output_file(out, log if isinstance(log, str) else None, campaign.log, campaign.customers)
         progress("reading the new log", 0.0)
-        new = _read_new(log, campaign, policy, decisions, served, engine)
+        new = _read_new_log(log, campaign, policy, decisions, served, engine)
         progress("reading the old log", 0.0)
-        old, scores, planner = _read_old(home, campaign, policy, engine, planned["customers"])
+        old, scores, planner = _read_old_log_and_scores(home, campaign, policy, engine, planned["customers"])
         progress("comparing", 0.0)
         budget: float | None = planned["budget"]["average"]
         prediction = predict_plan_for_log(policy, new, budget)
@@ -99,17 +99,17 @@ def check(
     return result, numbers
 
 
-def _read_new(
+def _read_new_log(
     log: Any, campaign: Campaign, policy: Policy, decisions: pa.Table | None, served: bool, engine: Engine
 ) -> Log:
-    """Read the new log with the campaign's columns, except the roles of the old log's policy."""
+    """Read the new log by the campaign's column roles, without the roles of the old logging policy."""
     parse = campaign.roles.get("parse") or {}
     key = campaign.columns.get("customer", CUSTOMER)
     # Only text must be known as such from the start; the log's own reader parses the rest, once.
     texts = {name: way for name, way in parse.items() if way == "text"}
     table = read_table(log, what="new log", plain=[key, REQUEST], parse=texts)
     if served and decisions is not None:
-        table = _name_rows(decisions, table, key)
+        table = _make_decision_ids(decisions, table, key)
     roles: Any = {
         role: column
         for role, column in campaign.roles.items()
@@ -137,8 +137,8 @@ def _read_new(
     return new
 
 
-def _name_rows(decisions: pa.Table, table: pa.Table, key: str) -> pa.Table:
-    """Return the new log with ids that identify decisions even if customers came more than once."""
+def _make_decision_ids(decisions: pa.Table, table: pa.Table, key: str) -> pa.Table:
+    """Return the new log with ids of decisions, which differ where a customer came several times."""
     if key not in table.column_names:
         hint = "largesse log RUN --ledger … writes a log with them"
         fail("check", Problem(f"the new log has no column {key!r}, which says whose decisions its rows are", hint))
@@ -151,15 +151,15 @@ def _name_rows(decisions: pa.Table, table: pa.Table, key: str) -> pa.Table:
     return named.drop_columns([REQUEST]) if REQUEST in named.column_names else named
 
 
-def _read_old(
+def _read_old_log_and_scores(
     home: Path, campaign: Campaign, policy: Policy, engine: Engine, customers: int
 ) -> tuple[TrainingLogResiduals | None, Scores | None, FoldPlanner | None]:
-    """Return the log that the model learnt from, its out-of-fold scores, and the planner of its rows; None for missing parts."""
+    """Return the log that the model learnt from, its out-of-fold scores and its planner; None for missing parts."""
     try:
         log = engine.read_log(campaign)
     except (LargesseError, OSError):
         return None, None, None
-    cached, seen = read_scores(home / files.SCORES_FILE, make_key(campaign, log), log), log.seen
+    cached, seen = read_scores(home / files.SCORES_FILE, make_cache_key(campaign, log), log), log.seen
     scores = None if cached is None or cached[1] is None else compute_scores(log, cached[0], cached[1])
     if scores is not None:
         scores = restrict_scores_to_support(
@@ -172,7 +172,7 @@ def _read_old(
 
 
 def find_fold_planner(campaign: Campaign, log: Log, scores: Scores, customers: int) -> FoldPlanner | None:
-    """Return the planner of the log's rows under the rules of a campaign; None without rules that the log can judge."""
+    """Return the planner that applies a campaign's constraints to the rows of its log; None without constraints."""
     variance = (
         measure_response_variance(log, scores.curves) if campaign.planning.explores_for_goal else ResponseVariance()
     )
@@ -187,10 +187,10 @@ def power(
     incumbent: str = "before",
     *,
     spec: PowerSettings = PowerSettings(),  # noqa: B008 — a frozen value
-    progress: Progress = silent,
+    progress: Progress = show_no_progress,
     engine: Engine = LOCAL_ENGINE,
 ) -> PowerAnalysis:
-    """Estimate the number of customers that a test of the plan of a run folder needs.
+    """Estimate the sample size of a test that compares a run's plan with an incumbent.
 
     The plan is the one that the run's evaluation judges: on held-out rows, at the budget of the run. It is tested against the
     log's own policy ("before"), the best uniform mix ("uniform") or a level for everybody.

@@ -1,4 +1,4 @@
-"""The commands of a campaign: read → fit → plan → judge → report, in one go (`run`) or step by step through a run folder."""
+"""Commands of a campaign: run, or fit, plan, judge and report step by step through a run folder."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from largesse.evaluation import (
 from largesse.exploration import ResponseVariance, find_confirmatory_exploration, measure_response_variance
 from largesse.io import atomic_file, file_transaction, read_record, to_json
 from largesse.pipeline import run_folder as files
-from largesse.pipeline.customer_tables import choose_customers
+from largesse.pipeline.customer_tables import open_planned_customers
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
-from largesse.pipeline.local_engine import Local
-from largesse.pipeline.out_of_fold_cache import make_key, read_scores
+from largesse.pipeline.local_engine import LocalEngine
+from largesse.pipeline.out_of_fold_cache import make_cache_key, read_scores
 from largesse.pipeline.scored_customer_plan import check_feasible, make_fold_planner, make_plan
-from largesse.pipeline.simpler_plan import check_kind, make_simpler_plan
+from largesse.pipeline.simpler_plan import check_simpler_plan_kind, make_simpler_plan
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
 from largesse.propensity import find_unsupported_cells
@@ -50,16 +50,16 @@ from largesse.report import CampaignHeading, draw_slides, join_report_numbers, r
 from largesse.response import ResponseModel, WithCosts, check_model_name, fit_out_of_fold, make_model
 from largesse.stats import assign_folds, choose_fold_count
 
-LOCAL_ENGINE = Local()
+LOCAL_ENGINE = LocalEngine()
 
 
-def silent(_stage: str, _done: float, /) -> None:
-    """Show no progress."""
+def show_no_progress(_stage: str, _done: float, /) -> None:
+    """Ignore a report of progress."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogScores:
-    """Out-of-fold curves, doubly robust scores and checks of one log; the input of every evaluation."""
+    """Out-of-fold curves, doubly robust scores and checks of a log, the input of every evaluation."""
 
     held: HeldOutPredictions
     scores: Scores
@@ -72,24 +72,24 @@ class LogScores:
 def run(
     campaign: Campaign,
     out: str | Path,
-    progress: Progress = silent,
+    progress: Progress = show_no_progress,
     *,
     table: Any = None,
     engine: Engine = LOCAL_ENGINE,
     strict: bool = False,
 ) -> dict[str, Any]:
-    """Fit, plan, judge and report; leave a run folder and return the numbers of the report.
+    """Fit, plan, judge and report a campaign into a run folder, and return the report's numbers.
 
     `table` replaces the campaign's log: the folder keeps it under the name that the campaign gives. A Parquet file may be named by
     its path, and is linked or copied. `strict` refuses to plan from a log that cannot answer.
     """
     check_model_name(campaign.model)
     campaign = campaign.spending()
-    files.check_output(campaign, out, own_log=table is not None)
-    with report_to(None if progress is silent else progress) as report_progress:
+    files.check_output_folder(campaign, out, own_log=table is not None)
+    with report_to(None if progress is show_no_progress else progress) as report_progress:
         report_progress("reading", 0.0)
         log, campaign = _read_log(campaign, engine, table)
-        customers = choose_customers(campaign, log, engine)
+        customers = open_planned_customers(campaign, log, engine)
         check_feasible(campaign, customers)
         with files.replace_run_folder(out) as folder:
             if table is not None:
@@ -103,7 +103,7 @@ def run(
 
             # The log's own customers are planned by models that did not see them: a model knows too well whether its own rows
             # will pay.
-            held_out = None if campaign.customers is not None else score_customers(log, log_scores.scores)
+            held_out = None if campaign.customers is not None else select_customer_scores(log, log_scores.scores)
             explores = campaign.planning.explores_for_goal
             variance = measure_response_variance(log, log_scores.scores.curves) if explores else ResponseVariance()
             spending = measure_spend_by_price(log_scores.scores)
@@ -117,7 +117,7 @@ def run(
             with engine.score(policy, customers, folder, report_progress, held_out) as scored:
                 warnings: Sequence[Finding] = ()
                 if campaign.customers is not None:
-                    log, log_scores, warnings = match_scores(campaign, policy, log, log_scores, scored)
+                    log, log_scores, warnings = weight_scores_to_customers(campaign, policy, log, log_scores, scored)
                 if strict:
                     refuse_unusable_log(log_scores.checkup.findings)
                 result = make_plan(campaign, policy, scored, report_progress, variance)
@@ -128,13 +128,16 @@ def run(
             judged = files.write_study(folder, study)
 
             report_progress("writing the report", 0.0)
-            numbers = join_numbers(campaign, learnt, planned, judged, str(out))
+            numbers = join_step_numbers(campaign, learnt, planned, judged, str(out))
             files.write_text(folder / files.REPORT_FILE, render_report(numbers))
             return numbers
 
 
 def _read_log(campaign: Campaign, engine: Engine, table: Any = None) -> tuple[Log, Campaign]:
-    """Return the log, and the campaign with the row limit of its sample: another machine must draw the same sample."""
+    """Read the campaign's log, and return the log and the campaign with the row limit of the log's sample.
+
+    Another machine must draw the same sample.
+    """
     log = engine.read_log(campaign, table)
     known = {*campaign.columns.values(), *log.features.column_names, *campaign.levels.labels}
     unknown = [
@@ -148,11 +151,11 @@ def _read_log(campaign: Campaign, engine: Engine, table: Any = None) -> tuple[Lo
 
 
 def fit(
-    campaign: Campaign, out: str | Path, progress: Progress = silent, *, engine: Engine = LOCAL_ENGINE
+    campaign: Campaign, out: str | Path, progress: Progress = show_no_progress, *, engine: Engine = LOCAL_ENGINE
 ) -> dict[str, Any]:
-    """Fit the campaign's model, and leave a run folder with a policy that has no price yet; return the numbers of the fit."""
+    """Fit the campaign's model into a run folder without a plan, and return the numbers of the fit."""
     check_model_name(campaign.model)
-    files.check_output(campaign, out)
+    files.check_output_folder(campaign, out)
     progress("reading", 0.0)
     log, campaign = _read_log(campaign, engine)
     with files.replace_run_folder(out) as folder:
@@ -173,7 +176,10 @@ def fit(
 
 
 def fit_model(campaign: Campaign, log: Log, progress: Progress) -> tuple[ResponseModel, HeldOutPredictions]:
-    """Fit the campaign's model to the log; return it and its out-of-fold predictions. Observed costs get a model of their own."""
+    """Fit the campaign's model to a log, and return the model and its out-of-fold predictions.
+
+    Observed costs get a model of their own.
+    """
     model = make_model(campaign.model, campaign.seed)
     if campaign.levels.observed:
         model = WithCosts(model, seed=campaign.seed)
@@ -190,7 +196,9 @@ def score_log(
     propensities: Propensities | None = None,
     policy: Policy | None = None,
 ) -> LogScores:
-    """Score the log's rows by models that were fitted without them, and check the log; scores do not depend on the budget.
+    """Return the doubly robust scores and checks of a log, from out-of-fold predictions.
+
+    Scores do not depend on the budget.
 
     Levels that the log of a `policy` does not support are barred, too.
     """
@@ -200,10 +208,12 @@ def score_log(
     return LogScores(held, scores, checkup)
 
 
-def match_scores(
+def weight_scores_to_customers(
     campaign: Campaign, policy: Policy, log: Log, log_scores: LogScores, customers: ScoredCustomers
 ) -> tuple[Log, LogScores, Sequence[Finding]]:
-    """Weight the scores of a log to the customers of a plan, add the findings to the checkup, and return the findings as well.
+    """Weight a log's scores to represent the customers of a plan, and return scores and findings.
+
+    The findings are added to the checkup, too.
 
     Of a log that is larger than memory, the scores are those of its sample, which is returned with them.
     """
@@ -219,15 +229,15 @@ def match_scores(
     return log, LogScores(held, replace(scores, weight=weight), log_scores.checkup.add(findings)), findings
 
 
-def score_customers(log: Log, scores: Scores) -> Scores | None:
-    """Return the held-out scores of the log's own customers, where costs are uncertain; None where the model scores them."""
+def select_customer_scores(log: Log, scores: Scores) -> Scores | None:
+    """Return the out-of-fold scores of the log's own customers if costs are uncertain, else None."""
     if log.levels.certain:
         return None
     return scores if log.last_rows is None else select_score_rows(scores, log.last_rows)
 
 
 def refuse_unusable_log(findings: Iterable[Finding]) -> None:
-    """Refuse a log that cannot support an evaluation; the error lists all reasons."""
+    """Raise an error with all reasons if a log cannot support an evaluation."""
     hint = "run without --strict for a report that says so"
     refuse("log", [Problem(f"{finding.topic}: {finding.text}", hint) for finding in findings if finding.answer == "no"])
 
@@ -241,11 +251,11 @@ def load_scores(
     refit: bool = True,
     policy: Policy | None = None,
 ) -> LogScores:
-    """Return the scores of a log under the campaign's model: from the run folder's cache, or fitted again.
+    """Return the scores of a log under a run's model, from the run folder's cache or a new fit.
 
     Of a log that is not the campaign's own, give the `policy`; see `score_log`.
     """
-    cached = read_scores(home / files.SCORES_FILE, make_key(campaign, log), log)
+    cached = read_scores(home / files.SCORES_FILE, make_cache_key(campaign, log), log)
     if cached is None and not refit:
         got = "the log is not the one that the run has learnt from, or the run folder has lost its scores"
         fail("run folder", Problem(got, "run the campaign again"))
@@ -263,11 +273,11 @@ def plan(
     kind: str = "plan",
     out: str | Path | None = None,
     raw_ids: bool = False,
-    progress: Progress = silent,
+    progress: Progress = show_no_progress,
     engine: Engine = LOCAL_ENGINE,
     **spending: Unpack[SpendingOverrides],
 ) -> dict[str, Any]:
-    """Plan for a table of customers with the model of a run folder; return the numbers of the plan.
+    """Plan for a table of customers with a run's model, and return the plan's numbers.
 
     `budget`, `total` and `confidence` replace those of the campaign. The folder holds the plan afterwards; its other files stay if
     they belong to this plan. A `kind` other than "plan" is the simple "rule" or the "mix" of the folder's evaluation: it goes to `out`
@@ -279,13 +289,15 @@ def plan(
         before = read_campaign(home)
         campaign = before.spending(**spending)
         elsewhere = out is not None and files.is_outside_plan(out, home)
-        check_kind(kind, campaign, out=elsewhere, spends=any(value is not None for value in spending.values()))
+        check_simpler_plan_kind(
+            kind, campaign, out=elsewhere, spends=any(value is not None for value in spending.values())
+        )
         source = customers or campaign.customers
         if customers is not None:
             campaign = replace(campaign, customers=str(Path(customers).absolute()))
         files.check_table_path(out, source, campaign.log)
         with open_scored_customers(home, campaign, source, engine, progress) as (policy, variance, scored):
-            warnings = compare_with_log(campaign, policy, engine, scored) if source else ()
+            warnings = compare_customers_with_log(campaign, policy, engine, scored) if source else ()
             if kind == "plan":
                 result = make_plan(campaign, policy, scored, progress, variance)
             else:
@@ -293,7 +305,7 @@ def plan(
                 study = read_record(StudySummary, files.read_step(home, files.EVALUATION_STEP))
                 result = make_simpler_plan(kind, campaign, planned, study, policy, scored, engine)
             with file_transaction() as batch:
-                new = files.renew_run_folder(batch, home)
+                new = files.copy_run_folder(batch, home)
                 if elsewhere and (home / files.PLANNING_STEP.file).exists():
                     batch.discard(home)
                 copy = batch.add_file(out) if out else None
@@ -303,14 +315,14 @@ def plan(
                 files.write_text(new / files.CAMPAIGN_FILE, campaign.text)
                 surer = campaign.planning.budget_confidence != before.planning.budget_confidence
                 other_plan = (surer and not policy.levels.certain) or campaign.customers != before.customers
-                dropped = files.drop_outdated(new, home, other_plan=other_plan)
+                dropped = files.remove_outdated_results(new, home, other_plan=other_plan)
         return {**made, "dropped": [name for name in dropped if not (home / name).exists()]}
 
 
-def compare_with_log(
+def compare_customers_with_log(
     campaign: Campaign, policy: Policy, engine: Engine, customers: ScoredCustomers
 ) -> Sequence[Finding]:
-    """Return the findings about customers who differ from those of the campaign's log; no findings if the log cannot be read."""
+    """Return findings about plan customers who differ from the customers of the campaign's log."""
     try:
         log = engine.read_log(campaign).seen
     except (LargesseError, OSError):
@@ -324,7 +336,7 @@ def compare_with_log(
 def open_scored_customers(
     home: Path, campaign: Campaign, source: str | None, engine: Engine, progress: Progress, *, refit: bool = True
 ) -> Iterator[tuple[Policy, ResponseVariance, ScoredCustomers]]:
-    """Yield the policy of a run folder, the variance of responses, and scored customers: of a table, or those of the log.
+    """Yield the policy of a run folder, the variance of responses, and the scored customers of a table or the log.
 
     Without `refit`, a log that has changed since is refused where a plan would need its scores.
     """
@@ -339,10 +351,10 @@ def open_scored_customers(
     if not source or explores:
         log = engine.read_log(campaign)
         if not source:
-            customers = choose_customers(campaign, log, engine)
+            customers = open_planned_customers(campaign, log, engine)
         if explores or not log.levels.certain:
             scores = load_scores(home, campaign, log, progress, refit=refit).scores
-            held_out = None if source else score_customers(log, scores)
+            held_out = None if source else select_customer_scores(log, scores)
             variance = measure_response_variance(log, scores.curves) if explores else variance
     with engine.score(policy, customers, home.resolve().parent, progress, held_out) as scored:
         yield policy, variance, scored
@@ -357,10 +369,10 @@ def judge(
     *,
     budget: float | None = None,
     estimator: str = "dr",
-    progress: Progress = silent,
+    progress: Progress = show_no_progress,
     engine: Engine = LOCAL_ENGINE,
 ) -> dict[str, Any]:
-    """Evaluate a run's model on a log (default: the campaign's log) at the planned budget; return the evaluation.
+    """Evaluate a run's plan on a log (by default the campaign's log), and return the evaluation's numbers.
 
     `budget` may be chosen freely if the run has no plan.
     """
@@ -374,7 +386,7 @@ def judge(
         campaign = campaign.spending(budget=budget)
         average = campaign.planning.budget
         if planned is not None and not files.have_same_budget(planned, {"budget": average}):
-            budgets = _write(planned["budget"]["average"]), _write(average)
+            budgets = _write_exact_budget(planned["budget"]["average"]), _write_exact_budget(average)
             got = f"the plan in {folder} is for a budget of {budgets[0]}, not {budgets[1]}"
             fail("budget", Problem(got, f"plan first: largesse plan {folder} --budget {budgets[1]}"))
         progress("reading", 0.0)
@@ -384,22 +396,24 @@ def judge(
         n_customers, scored_log = judged_log.customers if planned is None else planned["customers"], judged_log
         if log is None and campaign.customers is not None:
             with open_scored_customers(home, campaign, campaign.customers, engine, progress) as (fitted, _, customers):
-                scored_log, log_scores, _ = match_scores(campaign, fitted, judged_log, log_scores, customers)
+                scored_log, log_scores, _ = weight_scores_to_customers(
+                    campaign, fitted, judged_log, log_scores, customers
+                )
         budget = campaign.planning.average_budget(n_customers)
         study = evaluate_plan(campaign, scored_log, log_scores, budget, n_customers, estimator)
         with file_transaction() as batch:
-            new = files.renew_run_folder(batch, home)
+            new = files.copy_run_folder(batch, home)
             if log is None:
                 files.write_scores(new, campaign, judged_log, recalled.held, recalled.checkup.propensity)
             judged = files.write_study(new, study)
-            files.drop_outdated(new, home)
+            files.remove_outdated_results(new, home)
         return judged
 
 
 def evaluate_plan(
     campaign: Campaign, log: Log, log_scores: LogScores, budget: float, customers: int, estimator: str = "dr"
 ) -> Study:
-    """Estimate value and cost of the campaign's plan for a number of customers, on rows that did not train its model.
+    """Estimate the value and cost of a campaign's plan from out-of-fold scores.
 
     Each fold is planned under the campaign's rules. Rules that the log cannot judge are named in a warning, and the estimates are
     for the plan without them.
@@ -440,30 +454,30 @@ def evaluate_plan(
 
 
 def report(folder: str | Path, out: str | Path | None = None, *, short: bool = False) -> dict[str, Any]:
-    """Write the report of a run folder from the numbers of its steps; return its numbers.
+    """Write the report of a run folder, and return the report's numbers.
 
     With `short`, it is the summary alone, one page of A4, which needs an `out`: the folder keeps its report.
     """
     files.check_output_file(out, own="" if short else files.REPORT_FILE)
     if out is not None:
         numbers = read_report_numbers(folder)
-        with files.expect_numbers(Path(folder)):
+        with files.refuse_contradicting_numbers(Path(folder)):
             files.write_text(Path(out), render_report(numbers, short=short))
         return numbers
-    with files.hold_run_folder(folder) as home, files.expect_numbers(home):
-        numbers = _gather_numbers(home)
+    with files.hold_run_folder(folder) as home, files.refuse_contradicting_numbers(home):
+        numbers = _read_step_numbers(home)
         with file_transaction() as batch:
-            files.write_text(files.renew_run_folder(batch, home) / files.REPORT_FILE, render_report(numbers))
+            files.write_text(files.copy_run_folder(batch, home) / files.REPORT_FILE, render_report(numbers))
         return numbers
 
 
 def write_slides(folder: str | Path, out: str | Path) -> list[Path]:
-    """Write the figures of a run's report as PNG pictures into a folder; return their paths."""
+    """Write the figures of a run's report as PNG pictures into a folder, and return their paths."""
     target = Path(out)
     if target.exists() and not target.is_dir():
         fail("output", Problem(f"{out} is not a folder", "give the name of a folder for the pictures"))
     numbers = read_report_numbers(folder)
-    with files.expect_numbers(Path(folder)):
+    with files.refuse_contradicting_numbers(Path(folder)):
         slides = draw_slides(numbers)
     for name in slides:
         files.check_output_file(target / name)
@@ -475,37 +489,37 @@ def write_slides(folder: str | Path, out: str | Path) -> list[Path]:
 
 
 def read_report_numbers(folder: str | Path) -> dict[str, Any]:
-    """Return the numbers of the report of a run folder."""
-    with files.read_run_folder(folder) as home, files.expect_numbers(home):
-        return _gather_numbers(home)
+    """Return the numbers of a run folder's report."""
+    with files.read_run_folder(folder) as home, files.refuse_contradicting_numbers(home):
+        return _read_step_numbers(home)
 
 
 def describe_run_folder(folder: str | Path) -> dict[str, Any]:
-    """Return the title of a run folder, its units, its response, its levels and its labels."""
-    with files.read_run_folder(folder) as home, files.expect_numbers(home):
+    """Return the title, units, response, levels and labels of a run folder."""
+    with files.read_run_folder(folder) as home, files.refuse_contradicting_numbers(home):
         campaign = read_campaign(home)
         words = {word: getattr(campaign, word) for word in ("title", "unit", "response_unit")}
         return {**files.read_step(home, files.FIT_STEP), **words, "labels": campaign.page_labels}
 
 
-def _gather_numbers(home: Path) -> dict[str, Any]:
+def _read_step_numbers(home: Path) -> dict[str, Any]:
     learnt, planned, judged = (files.read_step(home, step) for step in files.RUN_STEPS)
-    return join_numbers(read_campaign(home), learnt, planned, judged, str(home))
+    return join_step_numbers(read_campaign(home), learnt, planned, judged, str(home))
 
 
-def join_numbers(
+def join_step_numbers(
     campaign: Campaign, fitted: dict[str, Any], planned: dict[str, Any], judged: dict[str, Any], folder: str
 ) -> dict[str, Any]:
-    """Return the numbers of the report; `folder` is named in the hint if plan and evaluation do not fit together."""
+    """Join the numbers of a run's steps into the numbers of the report."""
     if not files.have_same_budget(planned, judged):
         average, budget = planned["budget"]["average"], judged["budget"]
-        got = f"the plan is for a budget of {_write(average)}, the evaluation for {_write(budget)}"
-        fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {_write(average)}"))
+        got = f"the plan is for a budget of {_write_exact_budget(average)}, the evaluation for {_write_exact_budget(budget)}"
+        fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {_write_exact_budget(average)}"))
     heading = CampaignHeading(campaign.title, campaign.unit, campaign.seed, write_report_date(), campaign.response_unit)
     joint = estimate_slider_budgets(read_record(PlanSummary, planned), read_record(StudySummary, judged))
     return join_report_numbers(heading, fitted, planned, judged, to_json(joint), campaign.page_labels)
 
 
-def _write(budget: float | None) -> str:
-    """Write a budget with enough digits that it is the same when it is read back."""
+def _write_exact_budget(budget: float | None) -> str:
+    """Format a budget with enough digits that reading it gives the same number."""
     return "…" if budget is None else f"{budget:.10g}"

@@ -1,4 +1,4 @@
-"""Checks of customer tables: columns, ids, costs, memory and repeated ids."""
+"""Validation of customer tables: columns, ids, costs, memory and repeated ids."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ BYTES_PER_VALUE = 32  # of memory for each column and level of a customer; measu
 MEMORY_SHARE = 0.8  # of the machine's memory
 
 
-def find_suspects(table: pa.Table, customer: str | None, costs: Sequence[str]) -> Array:
-    """Return a mask (n,) of the rows without an id, or with costs that are missing, infinite, negative or falling."""
+def find_suspicious_rows(table: pa.Table, customer: str | None, costs: Sequence[str]) -> Array:
+    """Return the mask (n,) of rows with a missing id or with invalid costs.
+
+    Costs are invalid if missing, infinite, negative or falling.
+    """
     suspect = np.zeros(len(table), dtype=bool)
     if customer in table.column_names:
         suspect |= np.asarray(table.column(customer).is_null(nan_is_null=True))
@@ -44,7 +47,7 @@ def find_suspects(table: pa.Table, customer: str | None, costs: Sequence[str]) -
 
 
 def list_memory_reasons(planning: PlanSettings) -> list[Problem]:
-    """Return the reasons for which all customers are needed in memory at once, each with a way out."""
+    """Return the plan settings that need all customers in memory at once, each with an alternative."""
     reasons = []
     if planning.constrained:
         reasons.append(Problem("constraints", "plan without constraints"))
@@ -56,7 +59,7 @@ def list_memory_reasons(planning: PlanSettings) -> list[Problem]:
 
 
 def check_memory(rows: int, columns: int, levels: int, reasons: Sequence[Problem]) -> None:
-    """Refuse customers who are needed in memory at once, for these reasons, and do not fit into it."""
+    """Raise an error if customers that must be in memory do not fit into it."""
     size, limit = rows * (columns + levels) * BYTES_PER_VALUE, MEMORY_SHARE * read_memory_limit()
     if reasons and size > limit:
         needed = " and ".join(reason.what for reason in reasons)
@@ -66,30 +69,35 @@ def check_memory(rows: int, columns: int, levels: int, reasons: Sequence[Problem
 
 
 def check_customer_table(table: pa.Table, levels: Levels, customer: str | None, features: Sequence[str]) -> Customers:
-    """Check a table of customers that must have these features, and their ids if it has that column."""
+    """Return the customers of a table after checks of its columns, ids and costs."""
     named = find_id_column(table.column_names, customer, features)
     customers = make_checked_customers(table, levels=levels, customer=named)
-    _refuse_missing(features, customers.features.column_names)
+    _refuse_missing_columns(features, customers.features.column_names)
     return customers
 
 
-def check_schema(schema: pa.Schema, levels: Levels, customer: str | None, features: Sequence[str]) -> str | None:
-    """Check the columns of a table of customers before its rows are read; return the id column, or None."""
+def check_customer_columns(
+    schema: pa.Schema, levels: Levels, customer: str | None, features: Sequence[str]
+) -> str | None:
+    """Check the columns of a customer table before its rows are read, and return the id column or None."""
     named, costs = find_id_column(schema.names, customer, features), levels.cost_columns or ()
     check_column_names(schema.names, 1, "customers")
     require_customer_columns(schema.names, [*([named] if named else []), *costs])
-    _refuse_missing(features, [name for name in schema.names if name != named and name not in costs])
+    _refuse_missing_columns(features, [name for name in schema.names if name != named and name not in costs])
     return named
 
 
 def find_id_column(names: Sequence[str], customer: str | None, features: Sequence[str]) -> str | None:
-    """Return the id column, or None if no column matches; a near miss returns the wanted name, so that reading it raises the error."""
+    """Return the name of the id column, or None if no column matches.
+
+    A near miss returns the wanted name, so that reading it raises the error.
+    """
     others = [name for name in names if name not in features]
     misspelt = customer is not None and suggest(customer, others).startswith("did you mean")
     return customer if customer in names or misspelt else None
 
 
-def _refuse_missing(features: Sequence[str], known: Sequence[str]) -> None:
+def _refuse_missing_columns(features: Sequence[str], known: Sequence[str]) -> None:
     missing = [
         Problem(f"the feature {name!r} is not in the table", suggest(name, known))
         for name in features
@@ -99,7 +107,7 @@ def _refuse_missing(features: Sequence[str], known: Sequence[str]) -> None:
 
 
 def hash_customers(ids: pa.Array) -> Array:
-    """Return the hash of each id, without missing ids; equal ids have equal hashes."""
+    """Return the hashes of customer ids, without missing ids."""
     import pyarrow as pa
 
     if pa.types.is_integer(ids.type):
@@ -110,7 +118,7 @@ def hash_customers(ids: pa.Array) -> Array:
 
 
 def find_repeated_hashes(hashes: Array) -> Array:
-    """Return the hashes that occur more than once. Sorts them in place."""
+    """Return the hashes that occur more than once, after sorting in place."""
     if (hashes[1:] > hashes[:-1]).all():  # many tables are in the order of their ids
         return hashes[:0]
     hashes.sort()

@@ -1,4 +1,4 @@
-"""Tables of customers: in memory, or read in batches where they are larger."""
+"""Tables of customers to plan for, in memory or read in batches."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from largesse.data import (
 from largesse.errors import refuse
 from largesse.levels import Levels
 from largesse.pipeline.customer_table_validation import (
+    check_customer_columns,
     check_customer_table,
     check_memory,
-    check_schema,
-    find_suspects,
+    find_suspicious_rows,
     hash_customers,
     list_memory_reasons,
 )
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CustomerSource:
-    """Source of customers that can be read repeatedly: a table in memory, or the rows of a log larger than memory."""
+    """Source of customers for repeated reading: a table in memory, or the rows of a large log."""
 
     n: int
     features: Sequence[str]
@@ -52,7 +52,7 @@ class CustomerSource:
 
 
 def make_table_source(customers: Customers) -> CustomerSource:
-    """Return a table in memory as a source."""
+    """Return a customer table in memory as a source."""
     table = customers.features
     return CustomerSource(
         len(customers),
@@ -63,7 +63,7 @@ def make_table_source(customers: Customers) -> CustomerSource:
 
 
 def make_log_source(log: Log, sample: LogSample) -> CustomerSource:
-    """Return the customers of a log that is larger than memory as a source: the last row of each."""
+    """Return the customers of a log larger than memory as a source, with the last row of each customer."""
     names, ids, costs, last = sample.log.features.column_names, log.customer, log.costs, log.last_rows
     rows = np.arange(len(log)) if last is None else last
 
@@ -84,7 +84,7 @@ def make_log_source(log: Log, sample: LogSample) -> CustomerSource:
 
 @dataclass(frozen=True, eq=False)
 class CustomerStream:
-    """A table that is larger than memory, whose rows are checked when they are scored."""
+    """Customer table larger than memory that is read and checked in batches."""
 
     batches: TableBatches
     levels: Levels
@@ -98,35 +98,38 @@ class CustomerStream:
 
     @property
     def costs(self) -> Sequence[str]:
-        """The columns with customers' own costs."""
+        """Names of the columns with customers' own costs."""
         return self.levels.cost_columns or ()
 
     @property
     def features(self) -> Sequence[str]:
-        """The columns that are neither ids nor costs."""
+        """Names of the columns that are neither ids nor costs."""
         return [name for name in self.batches.schema.names if name != self.customer and name not in self.costs]
 
     def read(self, features: Sequence[str]) -> Iterator[Customers]:
-        """Yield all customers in their order, batch by batch, with some of their features; costs are not read."""
-        for table in self._tables([*self._id_column, *features]):
-            yield Customers(table.select(list(features)), self._ids(table))
+        """Yield all customers batch by batch with the given features, without costs."""
+        for table in self._read_tables([*self._list_id_column, *features]):
+            yield Customers(table.select(list(features)), self._read_ids(table))
 
     def read_rows(self, features: Sequence[str]) -> Iterator[tuple[Customers, Array]]:
-        """Yield all customers with their own costs, if they have any, and which rows (n,) may break a rule."""
-        for table in self._tables([*self._id_column, *self.costs, *features]):
-            suspect = find_suspects(table, self.customer, self.costs)
+        """Yield all customers batch by batch with their own costs, and the mask (n,) of suspicious rows."""
+        for table in self._read_tables([*self._list_id_column, *self.costs, *features]):
+            suspect = find_suspicious_rows(table, self.customer, self.costs)
             costs = (
                 np.column_stack([convert_to_floats(table.column(name)) for name in self.costs]) if self.costs else None
             )
-            yield Customers(table.select(list(features)), self._ids(table), costs), suspect
+            yield Customers(table.select(list(features)), self._read_ids(table), costs), suspect
 
     def refuse_rows(self, repeated: Array) -> None:
-        """Refuse rows that break a rule, and repeated ids; `repeated` are hashes of ids that may be repeated."""
+        """Raise an error for invalid rows and repeated ids.
+
+        `repeated` are hashes of ids that may be repeated.
+        """
         import pyarrow as pa
 
         suspects = []
-        for table in self._tables([*self._id_column, *self.costs]):
-            suspect = find_suspects(table, self.customer, self.costs)
+        for table in self._read_tables([*self._list_id_column, *self.costs]):
+            suspect = find_suspicious_rows(table, self.customer, self.costs)
             if self.customer is not None and len(repeated):
                 ids = table.column(self.customer).combine_chunks()
                 suspect[np.asarray(ids.is_valid())] |= np.isin(hash_customers(ids), repeated)
@@ -134,14 +137,14 @@ class CustomerStream:
         make_checked_customers(pa.concat_tables(suspects), levels=self.levels, customer=self.customer)
 
     @property
-    def _id_column(self) -> list[str]:
+    def _list_id_column(self) -> list[str]:
         return [] if self.customer is None else [self.customer]
 
-    def _ids(self, table: pa.Table) -> pa.Array | None:
+    def _read_ids(self, table: pa.Table) -> pa.Array | None:
         return None if self.customer is None else table.column(self.customer).combine_chunks()
 
-    def _tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield some columns in batches, with text parsed by the settings of `parse`."""
+    def _read_tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the given columns in batches, with text parsed by the settings of `parse`."""
         parse = {name: way for name, way in self.parse.items() if name in columns}
         for table in self.batches.read(list(dict.fromkeys(columns))):
             parsed, _, problems = parse_text_columns(table, parse, None)
@@ -152,8 +155,8 @@ class CustomerStream:
 # -- opening ----------------------------------------------------------------------------------------------------------
 
 
-def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
-    """Return the customers to plan for: the campaign's table of customers, opened, or, without one, those of the log.
+def open_planned_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
+    """Open the customers to plan for: the campaign's customer table, or else the log's customers.
 
     Customers of the log who have several rows are planned by the last of them.
     """
@@ -173,17 +176,17 @@ def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
     return Customers(table, planned.customer, planned.costs)
 
 
-def open_table(
+def open_customer_table(
     campaign: Campaign, source: Any, features: Mapping[str, str], max_rows: int
 ) -> Customers | CustomerStream:
-    """Read and check a table of customers; one with more rows is opened, and read in batches when it is scored.
+    """Read and check a customer table, or open it for batches if it has too many rows.
 
     A table without the id column is numbered by its rows.
     """
     customer, parse = campaign.columns.get("customer"), campaign.roles.get("parse") or {}
     if isinstance(source, str | os.PathLike) and bound_table_size(source, "customers")[1] > max_rows:
         refuse("customers", find_parse_setting_problems(parse))
-        stream = _open_stream(source, campaign.levels, customer, features, parse)
+        stream = _open_customer_stream(source, campaign.levels, customer, features, parse)
         if stream is not None:
             columns, reasons = len(stream.batches.schema), list_memory_reasons(campaign.planning)
             check_memory(stream.n, columns, len(campaign.levels), reasons)
@@ -192,10 +195,10 @@ def open_table(
     return check_customer_table(table, campaign.levels, customer, list(features))
 
 
-def _open_stream(
+def _open_customer_stream(
     source: Any, levels: Levels, customer: str | None, features: Mapping[str, str], parse: Mapping[str, Any]
 ) -> CustomerStream | None:
-    """Open a table to be read in batches, and check its columns; None where it must be read whole.
+    """Open a customer table for reading in batches after a check of its columns; None if impossible.
 
     It must where numbers or dates are written as text, whose notation only all rows together show, and where ids are neither
     numbers nor text.
@@ -206,7 +209,7 @@ def _open_stream(
     batches = open_batches(source, what="customers", plain=[str(customer)], texts=texts)
     if not batches.rows:
         return None
-    named = check_schema(batches.schema, levels, customer, list(features))
+    named = check_customer_columns(batches.schema, levels, customer, list(features))
     numbers = [*(name for name, kind in features.items() if kind in ("number", "date")), *(levels.cost_columns or ())]
     written = [
         name for name in numbers if find_feature_kind(batches.schema.field(name).type) == "text" and name not in parse

@@ -1,4 +1,4 @@
-"""Protocol of an engine: the interface between a run and the machine that holds the rows.
+"""Protocol of an engine, which reads and scores rows on one machine or on a cluster.
 
 A run touches rows only through an `Engine`: it reads the log, opens a table of customers, and scores customers.
 `ScoredCustomers` answers the few questions that planning has, and writes the plan. `Local` is the engine of one machine; an engine
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Interface that reads and scores rows on the machine that holds them."""
+    """Interface of an engine that reads and scores rows where they are stored."""
 
     def read_log(self, campaign: Campaign, source: Any = None) -> Log:
         """Read and check the campaign's log, or another source with the same columns."""
 
     def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
-        """Open a table of customers and check that it has these features; ids are optional.
+        """Open a customer table after a check of its features; ids are optional.
 
         `features` maps each feature to its kind in the log. Where the table is larger than memory, its rows are checked when
         they are scored.
@@ -43,7 +43,7 @@ class Engine(Protocol):
     def score(
         self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> AbstractContextManager[ScoredCustomers]:
-        """Score customers, which `open_customers` gave or which are `Customers`.
+        """Yield the customers of an opened table with their predicted responses and costs.
 
         `log_scores` replace the model's predictions for the customers of the log, where costs are uncertain. Anything that does not
         fit into memory goes to files `near` a path, which are gone when the context ends.
@@ -51,51 +51,60 @@ class Engine(Protocol):
 
 
 class ScoredCustomers(Protocol):
-    """Customers with their expected responses and costs, on any machine."""
+    """Interface of customers with their expected responses and costs, on any machine."""
 
     @property
     def n(self) -> int:
         """Number of customers."""
 
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
-        """Return the sums of costs and responses at falling prices: see `allocation.sum_plans_at_prices`."""
+        """Return the sums of costs and responses at falling prices.
+
+        See `allocation.sum_at_prices`.
+        """
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> PricedPlan:
-        """Return the best plan within an average or a total budget, all costs times `scale`: see `allocation.allocate`."""
+        """Return the best plan within an average or total budget, with all costs multiplied by `scale`.
+
+        See `allocation.allocate`.
+        """
 
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
-        """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest."""
+        """Return the lowest and highest average cost at a price, which differ by ties between levels.
+
+        Costs are multiplied by `scale`.
+        """
 
     def draw_costs(self, plan: PlanResult, seeds: Sequence[int], /) -> Array:
-        """Return the total costs (m,), times the plan's scale, of the levels that a plan which explores draws with seeds (m,)."""
+        """Return the total costs (m,) of an exploring plan's random levels under seeds (m,)."""
 
     def collect(self) -> tuple[Customers, Array, Array]:
-        """Return all customers in memory: with all their features, curves (n, K) and expected costs (K,) or (n, K)."""
+        """Return all customers in memory with their curves (n, K) and expected costs (K,) or (n, K)."""
 
     def draw(self) -> CustomerSample:
-        """Return features and curves of some of the customers, drawn at random."""
+        """Return a random sample of customers with their features and curves."""
 
     def sample_levels(self, plan: PlanResult) -> tuple[pa.Table, Array]:
-        """Return features (m rows) and planned levels (m,) of some of the customers, drawn at random."""
+        """Return the features and planned levels (m,) of a random sample of customers."""
 
-    def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
-        """Write a plan, each table all or nothing, in the customers' order; return the counts for the report."""
+    def write(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
+        """Write a plan atomically to its tables in the customers' order, and return its counts for the report."""
 
 
 class PricedPlan(PlanTotals, Protocol):
-    """The numbers of a plan, as in `Plan`; `decide` returns its levels batch by batch."""
+    """Interface of a plan at a price of budget, which decides levels batch by batch."""
 
     @property
     def bound(self) -> float:
         """Upper bound of the value of every plan within the budget."""
 
     def decide(self, rows: Array, curves: Array, costs: Array, /) -> Array:
-        """Return the levels (n,) of some customers: row numbers (n,), curves (n, K), cost rows (1, K) or (n, K)."""
+        """Return the levels (n,) of a batch of customers from curves (n, K) and costs (1, K) or (n, K)."""
 
 
 @dataclass(frozen=True)
-class Target:
-    """A file that a plan is written to."""
+class PlanTarget:
+    """Output file of a plan."""
 
     path: Path
     escaped: bool = False  # text that a spreadsheet would take for a formula gets an apostrophe before it
@@ -103,7 +112,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class PlanResult:
-    """A plan for customers, its policy, and the numbers that both need."""
+    """Plan of customers with its policy and totals."""
 
     plan: PricedPlan
     policy: Policy
@@ -119,7 +128,7 @@ class PlanResult:
     exploration: ExplorationSummary | None = None  # summary for the report
 
     def decide(self, rows: Array, curves: Array, costs: Array) -> tuple[Array, Array | None]:
-        """Return the levels (n,) of some customers and, where the plan explores, their propensities (n,).
+        """Return the levels (n,) of a batch of customers and, if the plan explores, their propensities (n,).
 
         Customers are row numbers (n,), curves (n, K), and expected cost rows (1, K) or (n, K).
         """
@@ -133,7 +142,7 @@ class PlanResult:
         return drawn, probabilities[np.arange(len(rows)), drawn]
 
     def draw_costs(self, batch: tuple[Array, Array, Array], seeds: Sequence[int]) -> Array:
-        """Return the total costs (m,), times the scale, of the levels that seeds (m,) draw for the customers of a batch."""
+        """Return the total costs (m,) of a batch's random levels under seeds (m,)."""
         rows, curves, costs = batch
         costs, places = costs * self.scale, np.arange(len(rows))
         probabilities = mix_in_uniform_levels(
@@ -143,7 +152,10 @@ class PlanResult:
         return np.array([wide[places, draw_levels_for_rows(probabilities, rows, seed)].sum() for seed in seeds])
 
     def count_others(self, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:
-        """Count the levels of groups at other budgets, and their expected costs: see `allocation.count_levels_at_budgets`."""
+        """Count the levels of customer groups at other budgets, with their expected costs.
+
+        See `allocation.count_at_budgets`.
+        """
         if self.listed is not None:
             return count_levels_of_plans(self.listed[:, batch[0]], batch, groups, n_groups)
         return count_levels_at_budgets(self.points, batch, groups, n_groups, self.explore, self.seed)
@@ -151,7 +163,7 @@ class PlanResult:
     def tabulate(
         self, customer: pa.Array, decided: tuple[Array, Array | None], curves: Array, costs: Array
     ) -> pa.Table:
-        """Return one row per customer: id, level, expected response, expected cost and, where the plan explores, propensity."""
+        """Return the plan's table of a batch: id, level, expected response, expected cost and propensity."""
         import pyarrow as pa
 
         (levels, propensity), rows = decided, np.arange(len(curves))

@@ -1,4 +1,7 @@
-"""Hashes of customer ids: equal ids have equal hashes on every machine. Imported inside functions only: it loads numba."""
+"""Hashes of customer ids that are equal on every machine.
+
+Imported inside functions only: the module loads numba.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def hash_ids(ids: pa.Array) -> Array:
-    """Return the hash (n,) of each id; different ids share one only by rare accident."""
+    """Return the 64-bit hash (n,) of each customer id."""
     import pyarrow as pa
 
     if pa.types.is_integer(ids.type):
         # Signed or not, wide or narrow: the same number is the same id in every file.
-        return _mix(np.asarray(ids.cast(pa.int64(), safe=False)).view(np.uint64))
+        return _mix_bits(np.asarray(ids.cast(pa.int64(), safe=False)).view(np.uint64))
     texts = ids.cast(pa.large_binary() if pa.types.is_binary(ids.type) else pa.string()).cast(pa.large_binary())
     _, starts, content = texts.buffers()
     ends = np.frombuffer(starts, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     letters = np.frombuffer(content, dtype=np.uint8) if content is not None else np.zeros(0, np.uint8)
-    return _mix(_hash_bytes(ends, letters))
+    return _mix_bits(_hash_bytes(ends, letters))
 
 
 @njit(cache=True, nogil=True)
@@ -39,8 +42,8 @@ def _hash_bytes(ends: Array, letters: Array) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def _mix(numbers: Array) -> Array:
-    """Spread numbers over all 64 bits (the finaliser of MurmurHash3); different ones stay different."""
+def _mix_bits(numbers: Array) -> Array:
+    """Mix the bits of 64-bit numbers without collisions (the finaliser of MurmurHash3)."""
     hashes = np.empty(len(numbers), dtype=np.uint64)
     for i in range(len(numbers)):
         x = np.uint64(numbers[i])

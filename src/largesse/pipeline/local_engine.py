@@ -1,4 +1,4 @@
-"""The engine of one machine: customers and their expected responses and costs, in memory or mapped from temporary files.
+"""Engine of one machine: customers' expected responses and costs in memory or in mapped files.
 
 A table that is larger than memory is read in batches, each customer is scored once, and curves and own costs go to files
 next to the output, which are mapped into memory. They are gone when the command ends, however it ends. Features and ids are
@@ -39,8 +39,8 @@ from largesse.evaluation import (
 )
 from largesse.io import ScratchFile, scratch_file
 from largesse.pipeline.customer_table_validation import find_repeated_hashes, hash_customers
-from largesse.pipeline.customer_tables import CustomerSource, CustomerStream, make_table_source, open_table
-from largesse.pipeline.engine_protocol import PlanResult, Target
+from largesse.pipeline.customer_tables import CustomerSource, CustomerStream, make_table_source, open_customer_table
+from largesse.pipeline.engine_protocol import PlanResult, PlanTarget
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import AllowedLevels, Policy
 from largesse.progress import advance, report_to, start_stage
@@ -57,8 +57,8 @@ HASH_MULTIPLIER = 0x9E3779B97F4A7C15
 
 
 @final
-class Local:
-    """The engine of one machine. Fulfils `Engine`.
+class LocalEngine:
+    """Engine of one machine (`Engine` protocol).
 
     Parameters
     ----------
@@ -88,14 +88,17 @@ class Local:
         return log
 
     def open_customers(self, campaign: Campaign, source: Any, features: Any) -> Customers | CustomerStream:
-        """Read and check a table of customers; one that is too large is read in batches when it is scored."""
-        return open_table(campaign, source, features, self.rows)
+        """Read and check a customer table, or open it for batches if it is too large."""
+        return open_customer_table(campaign, source, features, self.rows)
 
     @contextmanager
     def score(
         self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> Iterator[LocalCustomers]:
-        """Score customers in memory, or into files without a name `near` a folder; `log_scores` replace the model."""
+        """Yield customers with predicted responses and costs, in memory or in temporary files next to `near`.
+
+        `log_scores` replace the model's predictions.
+        """
         source = make_table_source(customers) if isinstance(customers, Customers) else customers
         with ExitStack() as stack:
             with report_to(progress):
@@ -115,34 +118,34 @@ class Local:
                 elif isinstance(source, CustomerStream):
                     scored = _score_batches(policy, source, stack, near)
                 else:
-                    scored = _score_log(policy, source, stack, near)
+                    scored = _score_large_log(policy, source, stack, near)
             yield scored
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureSample:
-    """Features of a random sample: the customers with the smallest keys; a key is a hash of the row number."""
+    """Features of a random sample: the customers with the smallest hashes of row numbers."""
 
     rows: Array  # (m,) rising
     features: pa.Table
 
 
 def make_random_keys(rows: Array) -> Array:
-    """Return a random number (n,) for each row number: the same in every batch and on every machine."""
+    """Return a reproducible random number (n,) for each row number."""
     x = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(HASH_MULTIPLIER)  # after Steele, Lea and Flood's SplitMix64
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-def choose_places(rows: Array, size: int) -> Array:
-    """Return the places (m,), rising, of at most `size` of the given row numbers (n,): those with the smallest random keys."""
+def choose_sample_rows(rows: Array, size: int) -> Array:
+    """Return the sorted positions (m,) of a random sample of at most `size` row numbers (n,)."""
     return np.arange(len(rows)) if len(rows) <= size else np.sort(np.argpartition(make_random_keys(rows), size)[:size])
 
 
 @dataclass(frozen=True, eq=False)
 class LocalCustomers:
-    """Fulfils `ScoredCustomers`: curves and expected costs are arrays, in memory or mapped from files."""
+    """Customers of the local engine with curves and expected costs as arrays (`ScoredCustomers` protocol)."""
 
     source: CustomerSource | CustomerStream
     curves: Array  # (n, K)
@@ -156,7 +159,7 @@ class LocalCustomers:
         return len(self.curves)
 
     def batch(self, start: int, count: int) -> tuple[Array, Array, Array]:
-        """Return the row numbers, curves and cost rows of some customers who follow each other."""
+        """Return the row numbers, curves and costs of consecutive customers."""
         rows = np.arange(start, min(start + count, self.n))
         return rows, self.curves[start : start + count], self._rows_of_costs(slice(start, start + count))
 
@@ -169,7 +172,7 @@ class LocalCustomers:
         return functools.reduce(operator.add, sums)
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> Plan:
-        """Return the best plan within an average or a total budget, all costs times `scale`.
+        """Return the best plan within an average or total budget, with all costs multiplied by `scale`.
 
         Each fold of held-out customers is planned within the average, like the folds of an evaluation: at a common price, folds
         whose models expect more by chance would be preferred.
@@ -177,10 +180,10 @@ class LocalCustomers:
         costs = self.costs if len(self.costs) > 1 else self.costs[0]
         costs = costs if scale == 1.0 else costs * scale
         plan = allocate(self.curves, costs, budget, total=total)
-        return plan if self.fold is None else _plan_folds(plan, self.curves, costs, self.fold)
+        return plan if self.fold is None else _plan_by_fold(plan, self.curves, costs, self.fold)
 
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
-        """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest."""
+        """Return the lowest and highest average cost at a price, which differ by ties between levels."""
 
         def add_ends(start: int) -> Array:
             rows, curves, costs = self.batch(start, SCORING_BATCH_ROWS)
@@ -195,13 +198,13 @@ class LocalCustomers:
         return float(low), float(high)
 
     def draw_costs(self, plan: PlanResult, seeds: Sequence[int], /) -> Array:
-        """Return the total costs (m,), times the plan's scale, of the levels that a plan which explores draws with seeds (m,)."""
+        """Return the total costs (m,) of an exploring plan's random levels under seeds (m,)."""
         starts = range(0, self.n, SCORING_BATCH_ROWS)
         costs = map_in_threads(lambda start: plan.draw_costs(self.batch(start, SCORING_BATCH_ROWS), seeds), starts)
         return functools.reduce(operator.add, costs)
 
     def collect(self) -> tuple[Customers, Array, Array]:
-        """Return all customers in memory: with all their features, curves (n, K) and expected costs (K,) or (n, K)."""
+        """Return all customers in memory with their curves (n, K) and expected costs (K,) or (n, K)."""
         import pyarrow as pa
 
         parts = list(self.source.read(self.source.features))
@@ -210,16 +213,16 @@ class LocalCustomers:
         return Customers(features, ids), self.curves, self.costs if len(self.costs) > 1 else self.costs[0]
 
     def draw(self) -> CustomerSample:
-        """Return features and curves of some of the customers, drawn at random."""
+        """Return a random sample of customers with their features and curves."""
         return CustomerSample(self.sample.features, self.curves[self.sample.rows])
 
     def sample_levels(self, plan: PlanResult) -> tuple[pa.Table, Array]:
-        """Return features (m rows) and planned levels (m,) of some of the customers, drawn at random."""
+        """Return the features and planned levels (m,) of a random sample of customers."""
         rows = self.sample.rows
         return self.sample.features, plan.decide(rows, self.curves[rows], self._rows_of_costs(rows))[0]
 
-    def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
-        """Write a plan, each table all or nothing, in the customers' order; return the counts of the report."""
+    def write(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
+        """Write a plan atomically to its tables in the customers' order, and return its counts for the report."""
         import pyarrow as pa
 
         # The features that explain most of the plan are chosen on a sample of the customers.
@@ -256,8 +259,11 @@ class LocalCustomers:
         return self.costs[rows] if len(self.costs) > 1 else self.costs
 
 
-def _plan_folds(plan: Plan, curves: Array, costs: Array, fold: Array) -> Plan:
-    """Return a plan with the levels of plans of the folds; unchanged if the cheapest plan of a fold costs more."""
+def _plan_by_fold(plan: Plan, curves: Array, costs: Array, fold: Array) -> Plan:
+    """Return a plan whose levels are planned separately in each fold.
+
+    Unchanged if the cheapest plan of a fold costs more.
+    """
     levels, costs = np.empty_like(plan.levels), np.broadcast_to(costs, curves.shape)
     try:
         for f in np.unique(fold):
@@ -271,18 +277,18 @@ def _plan_folds(plan: Plan, curves: Array, costs: Array, fold: Array) -> Plan:
 
 
 def _sample_features(policy: Policy, source: CustomerSource) -> FeatureSample:
-    """Return features of some customers; of a log that is larger than memory, of rows of its sample."""
+    """Return the features of a random sample of customers."""
     rows, table = source.sample
-    places = choose_places(rows, MAX_SUMMARY_ROWS)
+    places = choose_sample_rows(rows, MAX_SUMMARY_ROWS)
     return FeatureSample(rows[places], table.select(list(policy.model.encoder_.features)).take(places))
 
 
 def _score_batches(policy: Policy, source: CustomerStream, stack: ExitStack, near: Path) -> LocalCustomers:
-    """Score every customer once, batch by batch; curves and costs that differ go to files without a name `near` a folder."""
+    """Score customers batch by batch, with curves and costs in temporary files."""
     import pyarrow as pa
 
     names, levels = list(policy.model.encoder_.features), policy.levels
-    chosen = choose_places(np.arange(source.n), MAX_SUMMARY_ROWS)
+    chosen = choose_sample_rows(np.arange(source.n), MAX_SUMMARY_ROWS)
     files = [stack.enter_context(scratch_file(near)) for _ in range(2)]  # curves, and costs where they differ
     sampled, hashes, start, wrong = [], [np.zeros(0, np.uint64)], 0, False
     for part, suspect in prefetch(source.read_rows(names)):
@@ -300,12 +306,12 @@ def _score_batches(policy: Policy, source: CustomerStream, stack: ExitStack, nea
     if wrong or len(repeated):
         source.refuse_rows(repeated)
     sample = FeatureSample(chosen, pa.concat_tables(sampled).unify_dictionaries())
-    curves, own = (_map_array(file, len(levels)) for file in files)
+    curves, own = (_map_array_file(file, len(levels)) for file in files)
     return LocalCustomers(source, curves, own if len(own) else np.atleast_2d(costs), sample)
 
 
-def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: Path) -> LocalCustomers:
-    """Score the rows of a log that is larger than memory where they are; numbers go to files as in `_score_batches`."""
+def _score_large_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: Path) -> LocalCustomers:
+    """Score the rows of a log larger than memory, with curves and costs in temporary files."""
     assert source.log is not None and source.log.sample is not None  # noqa: PT018 - only such logs are not in memory
     log, sample, levels, start = source.log, source.log.sample, policy.levels, 0
     log_rows = np.arange(len(log)) if source.rows is None else source.rows
@@ -319,22 +325,22 @@ def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: P
         costs = _append_scores(files, policy.options, curves, paid, None if allowed is None else allowed[rows])
         start += len(scored)
         advance(start / source.n)
-    curves, own = (_map_array(file, len(levels)) for file in files)
+    curves, own = (_map_array_file(file, len(levels)) for file in files)
     return LocalCustomers(source, curves, own if len(own) else np.atleast_2d(costs), _sample_features(policy, source))
 
 
 def _append_scores(
     files: Sequence[ScratchFile], options: AllowedLevels, curves: Array, paid: Array | None, allowed: Array | None
 ) -> Array:
-    """Append curves (n, K), and expected costs if they differ between customers, to their files; return the costs."""
+    """Append curves (n, K) and costs to their files, and return the costs."""
     curves, costs = options.expect_outcomes(curves, paid, allowed)
     for file, values in zip(files, check_curves_and_costs(curves, costs)[: costs.ndim], strict=False):
         file.append(np.ascontiguousarray(values, dtype=np.float64).data.cast("B"))
     return costs
 
 
-def _map_array(file: ScratchFile, width: int) -> Array:
-    """Return a finished file of doubles as an array (n, width) that the system reads from it when it is needed."""
+def _map_array_file(file: ScratchFile, width: int) -> Array:
+    """Return a file of doubles as a memory-mapped array (n, width)."""
     file.finish()
     size = os.fstat(file.file.fileno()).st_size
     if not size:

@@ -1,4 +1,4 @@
-"""The checkup of a log: of a campaign file, a run folder, or a table whose columns are named or guessed."""
+"""Checkup of the log of a campaign file, a run folder or a bare table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from largesse.campaign import (
 )
 from largesse.errors import Problem, join_some, refuse
 from largesse.evaluation import doctor
-from largesse.pipeline.commands import LOCAL_ENGINE, silent
+from largesse.pipeline.commands import LOCAL_ENGINE, show_no_progress
 from largesse.pipeline.engine_protocol import Engine
 from largesse.pipeline.run_folder import CAMPAIGN_FILE, check_output_file, write_text
 from largesse.records import Progress
@@ -31,10 +31,10 @@ def examine(
     *,
     guessed: bool = False,
     out: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress = show_no_progress,
     engine: Engine = LOCAL_ENGINE,
 ) -> dict[str, Any]:
-    """Return the numbers of the checkup of a campaign's log; write its page to `out`."""
+    """Check a campaign's log, write the page of the checkup, and return its numbers."""
     check_output_file(out, campaign.log, campaign.customers)
     progress("reading", 0.0)
     log = engine.read_log(campaign)
@@ -53,10 +53,10 @@ def examine(
     return shown
 
 
-def find_campaign(
+def find_or_guess_campaign(
     source: str, columns: Mapping[str, Any] | None = None, levels: Mapping[str, Any] | None = None
 ) -> tuple[Campaign, bool]:
-    """Return the campaign of a campaign file, a run folder or a bare table, and whether something was guessed.
+    """Return the campaign of a file, a run folder or a bare table, and a flag for guessed columns.
 
     Of a bare table, options may name `columns` and `levels`; the rest is guessed. Costs do not matter to a checkup.
     """
@@ -66,7 +66,7 @@ def find_campaign(
     if levels and {"level", "response"} <= set(named):
         return make_campaign_from_options(source, named, levels), False
     look = profile_table(source).make_draft({role: column for role, column in named.items() if role != "features"})
-    refuse("doctor", _missing(look, ordered=bool(levels)))
+    refuse("doctor", _list_missing_options(look, ordered=bool(levels)))
     features = {"features": look.features} if look.features else {}
     roles = {**look.guess.roles, **features, **named}
     if levels:
@@ -77,8 +77,8 @@ def find_campaign(
     return make_campaign_from_options(source, roles, section), True
 
 
-def _missing(look: CampaignDraft, *, ordered: bool) -> list[Problem]:
-    """Return the information that a checkup lacks, each with the option that gives it."""
+def _list_missing_options(look: CampaignDraft, *, ordered: bool) -> list[Problem]:
+    """Return one problem per missing piece of information, with the option that gives it."""
     problems = []
     for role, meaning in (("level", "what each customer got"), ("response", "what happened")):
         if role not in look.guess.roles:

@@ -1,4 +1,4 @@
-"""The next log: decisions of a plan or a service, joined with features, propensities and responses."""
+"""Next log: decisions of a plan or a service joined with features, propensities and responses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_next_log(
     missing: float | None = None,
     campaign_file: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Write the next log: every decision with the features at the time, its propensity and its response.
+    """Write the next log: each decision with its features, propensity and response.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def write_next_log(
     features = list(campaign.roles.get("features") or policy.model.encoder_.features)
     key = campaign.columns.get("customer", CUSTOMER)
     join = DecisionJoin(decided, key, _read_tables(tables, campaign, key, served))
-    log = _make_log(join, campaign, policy.levels, features, served, missing)
+    log = _make_next_log_table(join, campaign, policy.levels, features, served, missing)
     write_table(log, Path(out))
     if campaign_file is not None:
         roles: Any = {role: column for role, column in campaign.roles.items() if role not in OLD_ROLES}
@@ -72,13 +72,13 @@ def write_next_log(
         "rows": len(log),
         "customers": len(log[key].unique()),
         "drawn": int((np.asarray(decided[PROPENSITY]) < 1).sum()),
-        "others": join.count_others(campaign.columns["response"]),
+        "others": join.count_responses_without_decision(campaign.columns["response"]),
         "columns": log.column_names,
     }
 
 
 def _read_plan(home: Path, campaign: Campaign) -> pa.Table:
-    """Return the plan's decisions; the propensity is 1 if nothing was drawn."""
+    """Return the decisions of a plan with propensities, which are 1 without exploration."""
     import pyarrow as pa
 
     path = home / files.PLAN_FILE
@@ -95,7 +95,7 @@ def _read_plan(home: Path, campaign: Campaign) -> pa.Table:
 
 @dataclass(frozen=True, eq=False)
 class JoinTable:
-    """A table to join."""
+    """Table of features or responses to join with decisions."""
 
     table: pa.Table
     name: str
@@ -103,7 +103,7 @@ class JoinTable:
 
 
 def _read_tables(tables: Sequence[str], campaign: Campaign, key: str, served: bool) -> list[JoinTable]:
-    """Return the tables to join, and last the table of customers that was planned for, which holds no responses.
+    """Read the tables to join, with the planned customer table last.
 
     Features stay as they are written: the reader of the next log parses them.
     """
@@ -134,17 +134,17 @@ def _read_tables(tables: Sequence[str], campaign: Campaign, key: str, served: bo
     return sources
 
 
-def _make_log(
+def _make_next_log_table(
     join: DecisionJoin, campaign: Campaign, levels: Levels, features: list[str], served: bool, missing: float | None
 ) -> pa.Table:
-    """Return the rows of the next log, or name everything that is missing or ambiguous."""
+    """Return the table of the next log, or raise an error about missing or ambiguous rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     columns, decisions, parse = campaign.columns, join.decisions, campaign.roles.get("parse") or {}
 
-    def write(name: str, values: Any) -> Any:
-        """Return numbers in the notation of the campaign, such as per cent."""
+    def convert_to_notation(name: str, values: Any) -> Any:
+        """Convert numbers to the campaign's notation, such as per cent."""
         return pc.multiply(pc.cast(values, "float64"), 100.0) if parse.get(name) == "percent" else values
 
     known = [*features, *(levels.cost_columns or ())]
@@ -158,9 +158,9 @@ def _make_log(
     log: dict[str, Any] = {join.key: decisions[CUSTOMER]} | {name: join.take_feature(name) for name in known}
     names = levels.names or levels.doses or tuple(range(len(levels)))
     log[columns["level"]] = pa.array(np.array(names)[np.asarray(decisions["level_number"])])
-    log[propensity] = write(propensity, decisions[PROPENSITY])
+    log[propensity] = convert_to_notation(propensity, decisions[PROPENSITY])
     for name in outcomes:
-        log[name] = write(name, join.take_outcome(name, missing))
+        log[name] = convert_to_notation(name, join.take_outcome(name, missing))
     if cost is not None and served:
         redeemed = np.nan_to_num(np.asarray(decisions["redeemed"], dtype=np.float64))
         log[cost] = pa.array(np.asarray(decisions["paid_at_once"]) + redeemed)
@@ -172,7 +172,7 @@ def _make_log(
 
 @dataclass(frozen=True, eq=False)
 class DecisionJoin:
-    """Decisions, the tables that hold their features and responses, and the problems of joining them."""
+    """Join of decisions with tables of features and responses."""
 
     decisions: pa.Table
     key: str  # column of the ids
@@ -183,7 +183,7 @@ class DecisionJoin:
     )  # ids, and the place of each decision in them
 
     def check_columns(self, known: Sequence[str], outcomes: Sequence[str]) -> None:
-        """Refuse columns that no table has."""
+        """Raise an error for columns that no table has."""
         problems = []
         features = "levels were decided by: --join visits.csv"
         responses = "says what came of it: --join orders.csv"
@@ -193,8 +193,8 @@ class DecisionJoin:
                 problems.append(Problem(f"no table has {join_some(absent)}", f"add the table that {hint}"))
         refuse("log", problems)
 
-    def count_others(self, response: str) -> int:
-        """Count the rows of responses of customers without a decision."""
+    def count_responses_without_decision(self, response: str) -> int:
+        """Count the response rows of customers without a decision."""
         import pyarrow.compute as pc
 
         ours = make_text_ids(self.decisions, CUSTOMER, requests=False).combine_chunks()
@@ -202,20 +202,20 @@ class DecisionJoin:
         return int(pc.sum(pc.invert(pc.is_in(theirs, value_set=ours))).as_py() or 0)
 
     def take_feature(self, name: str) -> Any:
-        """Return a column that every decision must have."""
+        """Return a feature column for all decisions, and note decisions without a value as a problem."""
         source = self._find_table(name, outcome=False)
-        _, places = self._match(source)
+        _, places = self._match_decisions(source)
         self._add_missing(
             places.is_null(), "the customers of ", "are not in", source, f"{name!r} is needed of everyone"
         )
         return source.table[name].take(places)
 
     def take_outcome(self, name: str, missing: float | None) -> Any:
-        """Return a column of responses or costs; decisions without a value get `missing`."""
+        """Return a column of responses or costs for all decisions, with `missing` for missing values."""
         import pyarrow.compute as pc
 
         source = self._find_table(name, outcome=True)
-        ids, places = self._match(source)
+        ids, places = self._match_decisions(source)
         if not self._has_requests(source) and not has_unique_ids(self.decisions):
             got = f"{source.name} does not say which response belongs to which request"
             hint = f"add the column {REQUEST!r} to it, with the ids of the requests"
@@ -239,8 +239,8 @@ class DecisionJoin:
     def _has_requests(self, source: JoinTable) -> bool:
         return REQUEST in source.table.column_names and REQUEST in self.decisions.column_names
 
-    def _match(self, source: JoinTable) -> tuple[Any, Any]:
-        """Return the ids of a table, and the place of each decision among them."""
+    def _match_decisions(self, source: JoinTable) -> tuple[Any, Any]:
+        """Return a table's ids, and the position of each decision among them."""
         import pyarrow.compute as pc
 
         if source in self.matches:
@@ -258,7 +258,7 @@ class DecisionJoin:
         return self.matches[source]
 
     def _add_missing(self, rows: Any, subject: str, verb: str, source: JoinTable, hint: str) -> None:
-        """Add the problem of decisions that lack a value, if there are any."""
+        """Add a problem about decisions without a value."""
         if count := int(rows.to_numpy().sum()):
             ids = _list_ids(self.decisions[CUSTOMER].filter(rows))
             decisions = f"{subject}{count:,} of {len(self.decisions):,} decisions"
@@ -266,6 +266,6 @@ class DecisionJoin:
 
 
 def _list_ids(ids: Any) -> str:
-    """Return the first three ids; those of requests are followed by the customer's."""
+    """Return the first three ids as text, with the customer's id after a request's id."""
     first = [str(value).replace("\x1f", " ") for value in ids.slice(0, 4).to_pylist()]
     return ", ".join(first[:3]) + (", …" if len(first) > 3 else "")

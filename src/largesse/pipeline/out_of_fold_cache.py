@@ -1,4 +1,4 @@
-"""Cache of a run's out-of-fold predictions and propensities (`scores.parquet`), which saves a second fit.
+"""Cache of a run's out-of-fold predictions and propensities (`scores.parquet`).
 
 Scores do not depend on the budget, the estimator or the rules of a plan. The table holds, in the order of the log's rows,
 out-of-fold curves and folds, expected costs where these are observed, and propensities; of some rows also the curves after
@@ -28,14 +28,14 @@ FLOAT = np.dtype("<f4")
 METADATA_KEY = b"largesse"  # of the schema of the table
 
 
-def make_key(campaign: Campaign, log: Log) -> str:
-    """Return a digest of all inputs of out-of-fold curves: the log, the model and the seed."""
+def make_cache_key(campaign: Campaign, log: Log) -> str:
+    """Return a hash of the log, the model and the seed that out-of-fold predictions depend on."""
     facts = json.dumps([SCORES_FORMAT, digest_log(log), campaign.model, campaign.seed])
     return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
 
 
 def tabulate_scores(key: str, held: HeldOutPredictions, propensities: Propensities | None) -> pa.Table:
-    """Return the table of the cache."""
+    """Return out-of-fold predictions and propensities as the table of the cache."""
     import pyarrow as pa
 
     columns: dict[str, Any] = {"fold": held.fold.astype(np.int32)}
@@ -54,7 +54,7 @@ def tabulate_scores(key: str, held: HeldOutPredictions, propensities: Propensiti
 
 
 def read_scores(path: Path, key: str, log: Log) -> tuple[HeldOutPredictions, Propensities | None] | None:
-    """Return the cached scores of a log; None if the key does not fit, or the file is missing or damaged."""
+    """Read the cached predictions and propensities of a log; None without a valid cache."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -64,19 +64,19 @@ def read_scores(path: Path, key: str, log: Log) -> tuple[HeldOutPredictions, Pro
         if facts.get("key") != key:
             return None
         table = read_table(path, what="run folder")
-        held = HeldOutPredictions(_matrix(table, "curve", log), _column(table, "fold", log).astype(np.int64))
+        held = HeldOutPredictions(_read_matrix(table, "curve", log), _read_column(table, "fold", log).astype(np.int64))
         if log.levels.observed:
-            held = replace(held, costs=_matrix(table, "cost", log))
+            held = replace(held, costs=_read_matrix(table, "cost", log))
         if "shuffled" in facts:
             held = replace(held, shuffled=_unpack_shuffled(table.column("shuffled"), facts["shuffled"], log))
         settings = facts.get("propensities")
-        return held, None if settings is None else Propensities(_propensity(table, log), **settings)
+        return held, None if settings is None else Propensities(_read_propensities(table, log), **settings)
     except (LargesseError, OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
         return None
 
 
 def _pack_shuffled(shuffled: ShuffledPredictions, n: int) -> pa.Array:
-    """Return a column of n rows: the curves (features, K) of shuffled rows as bytes, null for the others."""
+    """Return the curves predicted with shuffled features as a column of bytes."""
     import pyarrow as pa
 
     cells: list[bytes | None] = [None] * n
@@ -86,7 +86,10 @@ def _pack_shuffled(shuffled: ShuffledPredictions, n: int) -> pa.Array:
 
 
 def _unpack_shuffled(column: pa.ChunkedArray, features: Any, log: Log) -> ShuffledPredictions:
-    """Read the curves of shuffled rows from their column; ValueError if they do not belong to the log."""
+    """Read the curves predicted with shuffled features from their column.
+
+    ValueError if they do not belong to the log.
+    """
     rows = np.flatnonzero(np.asarray(column.is_valid()))
     shape = (len(rows), len(features), len(log.levels))
     curves = np.frombuffer(b"".join(column.drop_null().to_pylist()), dtype=FLOAT).reshape(shape)
@@ -96,19 +99,19 @@ def _unpack_shuffled(column: pa.ChunkedArray, features: Any, log: Log) -> Shuffl
     return ShuffledPredictions(tuple(features), rows, np.ascontiguousarray(curves.transpose(1, 0, 2), dtype=np.float32))
 
 
-def _matrix(table: pa.Table, word: str, log: Log) -> Array:
-    return np.column_stack([_column(table, f"{word}_{k}", log) for k in range(len(log.levels))])
+def _read_matrix(table: pa.Table, word: str, log: Log) -> Array:
+    return np.column_stack([_read_column(table, f"{word}_{k}", log) for k in range(len(log.levels))])
 
 
-def _propensity(table: pa.Table, log: Log) -> Array:
-    propensity = _column(table, "propensity", log)
+def _read_propensities(table: pa.Table, log: Log) -> Array:
+    propensity = _read_column(table, "propensity", log)
     if (propensity <= 0).any() or (propensity > 1).any():
         raise ValueError("a propensity is not in (0, 1]")
     return propensity
 
 
-def _column(table: pa.Table, name: str, log: Log) -> Array:
-    """Return a column of finite numbers, one for each row of the log; ValueError if it is not one."""
+def _read_column(table: pa.Table, name: str, log: Log) -> Array:
+    """Return a column of finite numbers per log row; ValueError otherwise."""
     values = np.asarray(table.column(name).to_numpy(), dtype=np.float64)
     if len(values) != len(log) or not np.isfinite(values).all():
         raise ValueError(f"{name} does not belong to the log")

@@ -1,4 +1,4 @@
-"""Export of a run's policy: SQL, ONNX or a policy tree."""
+"""Export of a run's policy as SQL, ONNX or a policy tree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from largesse.campaign import read_campaign
 from largesse.errors import Problem, fail, find_path_problems, refuse, suggest
 from largesse.pipeline import run_folder as files
-from largesse.pipeline.commands import LOCAL_ENGINE, silent
+from largesse.pipeline.commands import LOCAL_ENGINE, show_no_progress
 from largesse.policy import Policy
 from largesse.records import Progress
 
@@ -20,7 +20,7 @@ TARGETS = ("sql", "onnx", "tree", "card")  # card: a tree, by its name in versio
 def export(
     folder: str | Path,
     out: str | Path,
-    progress: Progress = silent,
+    progress: Progress = show_no_progress,
     *,
     to: str,
     dialect: str = "duckdb",
@@ -28,7 +28,7 @@ def export(
     customer: str | None = None,
     depth: int | str = DEFAULT_DEPTH,
 ) -> dict[str, Any]:
-    """Write the policy of a run folder to a file, and return a message about it.
+    """Write the policy of a run folder to a file, and return a message for the user.
 
     `dialect`, `table` and `customer` (by default the campaign's customer column) are those of a query, `depth` is that of
     a policy tree, which is a text or a query by the file's ending.

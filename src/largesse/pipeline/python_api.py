@@ -1,4 +1,4 @@
-"""Campaigns from Python: dataframes and settings in; the numbers, plan, policy and report of a run out."""
+"""Python API of campaigns: a run from dataframes and settings, with its numbers, plan and report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEVEL_SETTINGS = ("costs", "names", "doses", "on_redemption", "contact_cost", "d
 
 @dataclass(frozen=True)
 class Page:
-    """A report, shown in a frame by notebooks."""
+    """HTML report that notebooks display."""
 
     html: str = field(repr=False)
 
@@ -46,13 +46,13 @@ class Page:
         return f'<iframe srcdoc="{escape(self.html)}" {attributes}></iframe>'
 
     def save(self, path: str | Path) -> None:
-        """Write the page to one file."""
+        """Write the HTML page to a file."""
         files.check_output_file(path)
         files.write_text(Path(path), self.html)
 
 
 class Run(dict[str, Any]):
-    """The numbers of a run's report by name, with its plan, policy and report.
+    """Numbers of a run's report by name, with the run's plan, policy and report.
 
     A run without a folder of its own is in a temporary one, which is removed with the object.
     """
@@ -72,16 +72,16 @@ class Run(dict[str, Any]):
 
     @property
     def report(self) -> Page:
-        """The report."""
+        """HTML report of the run."""
         return Page((self.folder / files.REPORT_FILE).read_text(encoding="utf-8"))
 
     @property
     def plan(self) -> pa.Table:
-        """The plan, one row per customer."""
+        """Plan of the run as a table with one row per customer."""
         return read_table(self.folder / files.PLAN_FILE, what="plan", plain=("customer", "level"))
 
     def plan_as(self, kind: str) -> pa.Table:
-        """Return the plan by the policy ("plan"), by the simple "rule" or by the uniform "mix" of the evaluation."""
+        """Return the plan by the policy ("plan"), by the simple "rule" or by the uniform "mix"."""
         if kind == "plan":
             return self.plan
         with TemporaryDirectory(prefix="largesse-") as folder:
@@ -91,20 +91,20 @@ class Run(dict[str, Any]):
 
     @property
     def policy(self) -> Policy:
-        """The policy, for customers not seen yet."""
+        """Fitted policy, which decides for new customers."""
         return Policy.load(self.folder / files.POLICY_FILE)
 
 
 def run(
     source: Any,
     out: str | Path | None = None,
-    progress: Progress = commands.silent,
+    progress: Progress = commands.show_no_progress,
     *,
     table: Any = None,
     customers: Any = None,
     **settings: Any,
 ) -> Run:
-    """Fit, plan, judge and report; return the numbers of the report, with plan, policy and the report itself.
+    """Fit, plan, judge and report a campaign, and return the run with its numbers, plan and report.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def run(
 
 
 def show_report(source: Any, **settings: Any) -> Page:
-    """Return the report of a run, of a run folder, or of a log that is run for it with the settings of `run`."""
+    """Return the report of a run, of a run folder, or of a log after a new run."""
     if isinstance(source, Run):
         return source.report
     if isinstance(source, str | os.PathLike) and not settings:
@@ -153,7 +153,7 @@ def show_report(source: Any, **settings: Any) -> Page:
 
 
 def _read_source(source: Any, table: Any, settings: dict[str, Any]) -> tuple[Campaign, Any]:
-    """Return the campaign and, if it is in memory, the log."""
+    """Return the campaign of a source, and its log if the log is in memory."""
     if "level" in settings or not isinstance(source, Campaign | str | os.PathLike):
         if table is not None:
             fail("run", Problem("a log and a table are both given", "give the log alone"))
@@ -170,7 +170,9 @@ def _read_source(source: Any, table: Any, settings: dict[str, Any]) -> tuple[Cam
 
 
 def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | None = None) -> Campaign:
-    """Return the campaign of settings by name; without the path of a log, the run folder holds the log.
+    """Return a campaign from settings by name.
+
+    Without the path of a log, the run folder holds the log.
 
     >>> make_campaign({"level": "coupon", "response": "bought", "costs": [0, 5], "budget": 1.5}).planning.budget
     1.5
@@ -206,7 +208,7 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
 
 @contextmanager
 def _write_customers(folder: Path, customers: Any) -> Iterator[str | None]:
-    """Yield the path of a table of customers; one in memory is written next to the run folder.
+    """Yield the path of a customer table, which is written to a temporary file if it is in memory.
 
     If the run fails, the table of an earlier run is restored.
     """

@@ -1,4 +1,4 @@
-"""The run folder: the names of its files, and their writers and readers.
+"""Run folder: names, readers and writers of its files.
 
 `campaign.toml` has every default spelt out. `policy.largesse`, `plan.parquet`, `frontier.parquet` and `scores.parquet` are for machines,
 `report.html` is for people, and `fit.json`, `plan.json` and `evaluation.json` are the numbers behind the report, one
@@ -37,8 +37,8 @@ from largesse.io import (
     resolve_output_folder,
     to_json,
 )
-from largesse.pipeline.engine_protocol import PlanResult, ScoredCustomers, Target
-from largesse.pipeline.out_of_fold_cache import make_key, tabulate_scores
+from largesse.pipeline.engine_protocol import PlanResult, PlanTarget, ScoredCustomers
+from largesse.pipeline.out_of_fold_cache import make_cache_key, tabulate_scores
 from largesse.pipeline.table_writer import write_table
 from largesse.policy import describe_planned_groups
 from largesse.progress import advance, start_stage
@@ -60,8 +60,8 @@ from largesse.response import ResponseModel, WithCosts, describe_model
 
 
 @dataclass(frozen=True)
-class Step:
-    """A step of a run, and the file of its numbers for the report."""
+class RunStep:
+    """Step of a run and the file with its numbers."""
 
     file: str
     command: str
@@ -70,9 +70,9 @@ class Step:
 
 CAMPAIGN_FILE, LOG_FILE, POLICY_FILE, REPORT_FILE = "campaign.toml", "log.parquet", "policy.largesse", "report.html"
 PLAN_FILE, FRONTIER_FILE, SCORES_FILE = "plan.parquet", "frontier.parquet", "scores.parquet"
-FIT_STEP = Step("fit.json", "fit", FitSummary)
-PLANNING_STEP = Step("plan.json", "plan", PlanSummary)
-EVALUATION_STEP = Step("evaluation.json", "evaluate", StudySummary)
+FIT_STEP = RunStep("fit.json", "fit", FitSummary)
+PLANNING_STEP = RunStep("plan.json", "plan", PlanSummary)
+EVALUATION_STEP = RunStep("evaluation.json", "evaluate", StudySummary)
 RUN_STEPS = (FIT_STEP, PLANNING_STEP, EVALUATION_STEP)
 RUN_FORMAT = 4  # of the files of steps
 MAX_STEP_BYTES = 2**26  # of such a file
@@ -93,13 +93,13 @@ PLAN_TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 
 
 def replace_run_folder(out: str | Path) -> AbstractContextManager[Path]:
-    """Yield a temporary folder to fill; it takes the place of `out`, which may be an earlier run folder."""
+    """Yield a temporary folder that replaces a run folder when the block succeeds."""
     return atomic_folder(out, marks=RUN_FOLDER_MARKS, files=RUN_FILES)
 
 
 @contextmanager
 def hold_run_folder(folder: str | Path) -> Iterator[Path]:
-    """Yield the path of a run folder, or refuse another folder; other commands wait until the block ends."""
+    """Yield the path of a run folder that is locked until the block ends."""
     path = Path(folder)
     if not can_recover_folder(path):
         open_run_folder(path)
@@ -109,7 +109,7 @@ def hold_run_folder(folder: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def read_run_folder(folder: str | Path) -> Iterator[Path]:
-    """Yield the path of a run folder that is only read; refuse it if another command replaces it meanwhile."""
+    """Yield the path of a run folder for reading, and raise an error if it is replaced meanwhile."""
     path = Path(folder)
     if can_recover_folder(path):
         with hold_folder(path):
@@ -121,13 +121,16 @@ def read_run_folder(folder: str | Path) -> Iterator[Path]:
         fail("run folder", Problem(f"{path} was changed while it was read", "try again"))
 
 
-def renew_run_folder(batch: FileTransaction, folder: Path) -> Path:
-    """Return a copy of a run folder that will take its place; the caller holds the folder."""
+def copy_run_folder(batch: FileTransaction, folder: Path) -> Path:
+    """Return a temporary copy of a locked run folder that will replace it."""
     return batch.add_folder(folder, RUN_FILES, renew=True)
 
 
-def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) -> None:
-    """Refuse an output folder that is not a run folder or holds inputs of the campaign; `own_log` exempts the log."""
+def check_output_folder(campaign: Campaign, out: str | Path, *, own_log: bool = False) -> None:
+    """Raise an error for an output folder that is not a run folder or that holds inputs of the campaign.
+
+    `own_log` exempts the log.
+    """
     target = resolve_output_folder(out)
     inputs = [campaign.customers, None if own_log else campaign.log]
     problems = [
@@ -140,7 +143,10 @@ def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) 
 
 
 def check_output_file(out: str | Path | None, *inputs: str | None, own: str = "") -> None:
-    """Refuse to write over an input, a file of a run folder other than `own`, or a path that is not a regular file."""
+    """Raise an error if an output path is an input, a file of a run folder, or not a regular file.
+
+    A file of a run folder named `own` is allowed.
+    """
     if out is None:
         return
     target = resolve_output_file(out)
@@ -152,7 +158,7 @@ def check_output_file(out: str | Path | None, *inputs: str | None, own: str = ""
 
 
 def check_table_path(out: str | Path | None, *inputs: str | None, own: str = PLAN_FILE) -> None:
-    """Refuse a path of a table that has an unknown ending or must not be written over."""
+    """Raise an error for an output table with an unknown file type or a path that must not be replaced."""
     if out is not None and Path(out).suffix.lower() not in PLAN_TABLE_ENDINGS:
         fail(
             "output", Problem(f"{out} has an ending that names no table format", f"use {', '.join(PLAN_TABLE_ENDINGS)}")
@@ -161,12 +167,12 @@ def check_table_path(out: str | Path | None, *inputs: str | None, own: str = PLA
 
 
 def is_outside_plan(out: str | Path, home: Path) -> bool:
-    """Return True if a file is not the plan of the run folder."""
+    """Return True if an output path differs from the plan file of a run folder."""
     return resolve_output_file(out) != resolve_output_file(home / PLAN_FILE)
 
 
 def open_run_folder(folder: str | Path) -> Path:
-    """Return the path of a run folder, or refuse another folder."""
+    """Return the path of a run folder, or raise an error for any other folder."""
     path = Path(folder)
     missing = [mark for mark in RUN_FOLDER_MARKS if not (path / mark).is_file()]
     hint = "largesse fit or largesse run makes one"
@@ -185,7 +191,7 @@ def open_run_folder(folder: str | Path) -> Path:
 
 
 def write_log(path: Path, table: Any) -> None:
-    """Write a log: a table in memory, or a Parquet file, which is linked or copied."""
+    """Write a log from a table in memory, or link or copy a Parquet file."""
     if not isinstance(table, Path):
         write_table(table, path)
         return
@@ -195,8 +201,8 @@ def write_log(path: Path, table: Any) -> None:
         shutil.copyfile(table, path)
 
 
-def convert_log(campaign: Campaign, target: Path) -> Path:
-    """Write the log of a campaign to one Parquet file, read as its roles say; return the path.
+def convert_log_to_parquet(campaign: Campaign, target: Path) -> Path:
+    """Write a campaign's log to one Parquet file, and return its path.
 
     A log that is a Parquet file stays where it is.
     """
@@ -222,7 +228,7 @@ def convert_log(campaign: Campaign, target: Path) -> Path:
 
 
 def write_fit(folder: Path, model: ResponseModel, log: Log) -> dict[str, Any]:
-    """Write a summary of the model and the log, and return it as JSON types."""
+    """Write the summary of a fitted model and its log, and return it as JSON types."""
     name = type(model.model_ if isinstance(model, WithCosts) else model).__name__
     return write_step(folder, FIT_STEP, summarise_fit(name, describe_model(name), model.choices_, log))
 
@@ -237,14 +243,14 @@ def write_plan(
     raw_ids: bool = False,
     customer_warnings: Sequence[Finding] = (),
 ) -> dict[str, Any]:
-    """Write the plan (to `out`, too, if given) and its policy; return the numbers for the report.
+    """Write a plan and its policy into a run folder, and return the plan's numbers for the report.
 
     In CSV, text that would begin a formula is escaped, unless ids are wanted raw.
     """
     if (folder / PLAN_FILE).is_dir():  # a cluster writes a folder of parts
         shutil.rmtree(folder / PLAN_FILE)
     paths = (folder / PLAN_FILE, *([Path(out)] if out else []))
-    targets = [Target(path, path.suffix.lower() == ".csv" and not raw_ids) for path in paths]
+    targets = [PlanTarget(path, path.suffix.lower() == ".csv" and not raw_ids) for path in paths]
     counts = customers.write(result, targets, progress)
     result.policy.save(folder / POLICY_FILE)
     summary = summarise_plan(
@@ -263,20 +269,20 @@ def write_plan(
 
 
 def write_study(folder: Path, study: Study) -> dict[str, Any]:
-    """Write the frontier and the evaluation; return the evaluation as JSON types."""
+    """Write the frontier and the evaluation of a plan, and return the evaluation as JSON types."""
     import pyarrow as pa
 
-    def interval(name: str, estimate: Estimate | None) -> dict[str, float]:
+    def record_interval(name: str, estimate: Estimate | None) -> dict[str, float]:
         if estimate is None:
             return {}
         return {name: estimate.estimate, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
     rows = [
         {"budget": point.budget}
-        | interval("spend", point.spend)
-        | interval("value", point.value)
+        | record_interval("spend", point.spend)
+        | record_interval("value", point.value)
         | {"band_low": point.band[0], "band_high": point.band[1], "promise": point.promise, "price": point.price}
-        | interval("profit", point.profit)
+        | record_interval("profit", point.profit)
         for point in study.frontier
     ]
     write_table(pa.table({name: [row[name] for row in rows] for name in rows[0]}), folder / FRONTIER_FILE)
@@ -286,16 +292,16 @@ def write_study(folder: Path, study: Study) -> dict[str, Any]:
 def write_scores(
     folder: Path, campaign: Campaign, log: Log, held: HeldOutPredictions, propensities: Propensities | None
 ) -> None:
-    """Cache out-of-fold curves and, if the log was examined, its propensities: they do not depend on the budget."""
-    write_table(tabulate_scores(make_key(campaign, log), held, propensities), folder / SCORES_FILE)
+    """Write the cache of out-of-fold predictions and propensities into a run folder."""
+    write_table(tabulate_scores(make_cache_key(campaign, log), held, propensities), folder / SCORES_FILE)
 
 
-def drop_outdated(new: Path, before: Path, *, other_plan: bool = False) -> list[str]:
-    """Remove an evaluation of another budget or plan, and a report of other numbers; return the names of the removed files."""
+def remove_outdated_results(new: Path, before: Path, *, other_plan: bool = False) -> list[str]:
+    """Remove outdated evaluation and report files from a run folder, and return their names."""
     if other_plan or not _is_consistent(new):
         for name in (EVALUATION_STEP.file, FRONTIER_FILE):
             (new / name).unlink(missing_ok=True)
-    if any(not _is_same(new / name, before / name) for name in RUN_FILES - {LOG_FILE, SCORES_FILE, REPORT_FILE}):
+    if any(not _is_same_file(new / name, before / name) for name in RUN_FILES - {LOG_FILE, SCORES_FILE, REPORT_FILE}):
         (new / REPORT_FILE).unlink(missing_ok=True)
     return [
         name for name in (EVALUATION_STEP.file, REPORT_FILE) if (before / name).exists() and not (new / name).exists()
@@ -303,7 +309,7 @@ def drop_outdated(new: Path, before: Path, *, other_plan: bool = False) -> list[
 
 
 def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:
-    """Return True if a plan and an evaluation have the same budget, up to rounding."""
+    """Return True if a plan and an evaluation have the same budget up to rounding."""
     average, budget = planned["budget"]["average"], judged["budget"]
     if average is None or budget is None:
         return average is budget
@@ -311,7 +317,7 @@ def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:
 
 
 def _is_consistent(folder: Path) -> bool:
-    """Return True if plan and evaluation have the same budget, or the plan is missing."""
+    """Return True if a run folder's plan and evaluation have the same budget, or the plan is missing."""
     if not (folder / PLANNING_STEP.file).exists():
         return True
     try:
@@ -320,20 +326,20 @@ def _is_consistent(folder: Path) -> bool:
         return False
 
 
-def _is_same(first: Path, second: Path) -> bool:
+def _is_same_file(first: Path, second: Path) -> bool:
     if not first.is_file() or not second.is_file():
         return first.is_file() == second.is_file()
     return filecmp.cmp(first, second, shallow=False)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, all of it or nothing."""
+    """Write a text file atomically."""
     with atomic_file(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
-def write_step(folder: Path, step: Step, summary: Any) -> dict[str, Any]:
-    """Write the record of a step as JSON, and return it as JSON types."""
+def write_step(folder: Path, step: RunStep, summary: Any) -> dict[str, Any]:
+    """Write the numbers of a run's step as JSON, and return them as JSON types."""
     numbers: dict[str, Any] = to_json(summary)
     text = json.dumps({"format": RUN_FORMAT, **numbers}, indent=1, ensure_ascii=False, allow_nan=False)
     write_text(folder / step.file, text + "\n")
@@ -343,8 +349,8 @@ def write_step(folder: Path, step: Step, summary: Any) -> dict[str, Any]:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_step(folder: Path, step: Step) -> dict[str, Any]:
-    """Read the numbers of a step; refuse a file that is missing or damaged."""
+def read_step(folder: Path, step: RunStep) -> dict[str, Any]:
+    """Read the numbers of a run's step, or raise an error for a missing or damaged file."""
     path, hint = folder / step.file, f"run largesse {step.command} again"
     try:
         with path.open("rb") as file:
@@ -367,8 +373,11 @@ def read_step(folder: Path, step: Step) -> dict[str, Any]:
 
 
 @contextmanager
-def expect_numbers(folder: Path) -> Iterator[None]:
-    """Refuse a run folder whose numbers make the block fail: valid numbers may still contradict each other."""
+def refuse_contradicting_numbers(folder: Path) -> Iterator[None]:
+    """Raise an error about the run folder if its numbers make the block fail.
+
+    Valid numbers may still contradict each other.
+    """
     try:
         yield
     except LargesseError:

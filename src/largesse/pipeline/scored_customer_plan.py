@@ -1,4 +1,4 @@
-"""Plan of scored customers under a budget and constraints, and the rule of its policy."""
+"""Plan of scored customers under a budget and constraints."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make_plan(
     progress: Progress,
     variance: ResponseVariance = BINARY_VARIANCE,
 ) -> PlanResult:
-    """Give every customer a level, within the campaign's budget and constraints.
+    """Return the plan of scored customers within a campaign's budget and constraints.
 
     The variance of responses is used if the plan explores for evaluation or learning.
     """
@@ -64,7 +64,10 @@ def make_plan(
         expected = None if spending is None else customers.sums_at(spending.price).mean_spend
 
         def correct_for(budget: float) -> CostCorrection:
-            """Return the correction with which a plan really costs this budget: see `allocation.correct_costs`."""
+            """Return the cost correction with which a plan truly costs this budget.
+
+            See `allocation.correct_costs`.
+            """
             if spending is None or expected is None:
                 return CostCorrection()
             return correct_expected_costs(expected, budget, spending, settings.budget_confidence)
@@ -130,7 +133,7 @@ def make_plan(
                 elif settings.exact or curves.size > MAX_CELLS_OF_OTHER_PLANS:
                     extras = {"excuse": TOO_LONG if settings.exact else TOO_MANY}
                 else:
-                    extras = _plan_others(curves, costs, constraints, points, correct_for)
+                    extras = _plan_other_budgets(curves, costs, constraints, points, correct_for)
             else:
                 plan, mixture, seed = _plan_within_budget(campaign, policy, customers, scale)
                 extras = {"points": points, "explore": settings.explore, "seed": seed}
@@ -150,7 +153,7 @@ def make_plan(
 
 
 def check_feasible(campaign: Campaign, customers: Any) -> None:
-    """Refuse a budget and rules that no plan can keep, from listed costs alone: before any model is fitted.
+    """Raise an error if no plan can keep the budget and the constraints, by listed costs alone.
 
     Where costs depend on responses, only that of a contact is certain. Customers who are not in memory are not checked.
     """
@@ -176,7 +179,9 @@ def check_feasible(campaign: Campaign, customers: Any) -> None:
 def _plan_within_budget(
     campaign: Campaign, policy: Policy, customers: ScoredCustomers, scale: float
 ) -> tuple[PricedPlan, RandomisedPriceRule, int]:
-    """Return the best plan within the budget, its rule and the seed of its random levels; all costs are multiplied by `scale`.
+    """Return the best plan within the budget, its exploration and its seed.
+
+    All costs are multiplied by `scale`.
 
     The levels that the seed draws for the share of customers who explore keep the budget, too.
     """
@@ -197,7 +202,7 @@ def _plan_within_budget(
     rest = compute_remaining_budget(cheapest, random_cost, budget, explore)
 
     def plan_for(rest: float) -> tuple[PricedPlan, Callable[[Sequence[int]], Array], float]:
-        """Return the plan of those who do not explore, the total costs of seeds, and their expectation."""
+        """Return the plan of customers who do not explore, the total costs by seed, and the expected cost."""
         plan = customers.allocate(rest, scale=scale)
         cost_of = partial(customers.draw_costs, PlanResult(plan, policy, scale, explore=explore))
         return plan, cost_of, n * ((1 - explore) * plan.spend + explore * random_cost)
@@ -213,14 +218,14 @@ def _plan_within_budget(
     return replace(plan, value=value, bound=bound, spend=min(spent / n, budget), budget=budget), mixture, seed
 
 
-def _plan_others(
+def _plan_other_budgets(
     curves: Array,
     costs: Array,
     constraints: Constraints | None,
     points: tuple[BudgetPoint, ...],
     correct_for: Callable[[float], CostCorrection],
 ) -> dict[str, Any]:
-    """Return plans under constraints at some of the budgets, and their levels (points, n)."""
+    """Return the plans under constraints at other budgets with their levels (budgets, n)."""
     constrained, levels = [], []
     places = np.linspace(0, len(points) - 1, MAX_OTHER_BUDGETS)
     for budget in sorted({points[round(k)].budget for k in places}, reverse=True):
@@ -236,14 +241,14 @@ def _plan_others(
 
 
 def _make_constraints(campaign: Campaign, customers: Customers, allowed: Array | None) -> Constraints:
-    """Return the campaign's constraints for these customers, who get allowed levels (n, K) only."""
+    """Return the campaign's constraints for customers, limited to allowed levels (n, K)."""
     settings, table = campaign.planning, customers.features
-    refuse("customers", _find_missing(settings, table.column_names))
-    eligible = _restrict(find_eligible_levels(customers, campaign.levels, settings), allowed)
+    refuse("customers", _find_missing_columns(settings, table.column_names))
+    eligible = _combine_eligible_and_allowed(find_eligible_levels(customers, campaign.levels, settings), allowed)
     return Constraints(**{**settings.constraints, "segment": _read_segments(settings, customers), "eligible": eligible})
 
 
-def _find_missing(settings: PlanSettings, names: Sequence[str]) -> list[Problem]:
+def _find_missing_columns(settings: PlanSettings, names: Sequence[str]) -> list[Problem]:
     return [
         Problem(f"the column {name!r}, which [plan] names, is not in the table", suggest(name, names))
         for name in settings.rule_columns
@@ -252,14 +257,17 @@ def _find_missing(settings: PlanSettings, names: Sequence[str]) -> list[Problem]
 
 
 def _read_segments(settings: PlanSettings, customers: Customers) -> Array | None:
-    """Return the segment (n,) of each customer as text; None without segments."""
+    """Return the budget segment (n,) of each customer as text; None without segments."""
     if not settings.segment:
         return None
     return np.array([str(value) for value in customers.features.column(settings.segment).to_pylist()])
 
 
-def _restrict(eligible: Array | None, allowed: Array | None) -> Array | None:
-    """Return the levels (n, K) that are both eligible and allowed; customers without such a level keep the eligible ones."""
+def _combine_eligible_and_allowed(eligible: Array | None, allowed: Array | None) -> Array | None:
+    """Return the mask (n, K) of levels that are both eligible and allowed.
+
+    Customers without such a level keep the eligible ones.
+    """
     if eligible is None or allowed is None:
         return allowed if eligible is None else eligible
     both = eligible & allowed
@@ -271,7 +279,7 @@ def _restrict(eligible: Array | None, allowed: Array | None) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class ExploringPlanner:
-    """Planner of the log's rows that draws levels as the campaign does; fulfils `evaluation.FoldPlanner`."""
+    """Planner of the log's rows by the campaign's constraints and exploration (`evaluation.FoldPlanner` protocol)."""
 
     settings: PlanSettings
     eligible: Array | None  # (n, K) of the log's rows
@@ -279,7 +287,7 @@ class ExploringPlanner:
     seed: int
 
     def __call__(self, rows: Array, curves: Array, costs: Array, budget: float, /) -> FoldPlan:
-        """Return the probabilities (m, K) of some rows, as `make_plan` finds those of the customers."""
+        """Return the level probabilities (m, K) of log rows under the campaign's plan."""
         settings = self.settings
         if not settings.explores_for_goal:
             mixture = fit_rule_to_budget(curves, costs, budget, settings.explore)
@@ -293,7 +301,7 @@ class ExploringPlanner:
 def make_fold_planner(
     campaign: Campaign, log: Log, customers: int, variance: ResponseVariance, allowed: Array | None = None
 ) -> FoldPlanner | None:
-    """Return the planner of the log's rows under the rules for a number of customers; None without rules.
+    """Return the planner of the log's rows under the campaign's constraints; None without constraints.
 
     Refuses rules about columns that the log does not have: their effect cannot be judged.
     """
@@ -301,13 +309,15 @@ def make_fold_planner(
     if not settings.constrained and not settings.explore:
         return None
     names = log.seen.confounders.column_names
-    refuse("log", _find_missing(settings, names))
+    refuse("log", _find_missing_columns(settings, names))
     columns = list(settings.rule_columns)
     import pyarrow as pa
 
     table = log.confounders if log.sample is None else pa.concat_tables(log.sample.batches(columns or names[:1]))
     rows = Customers(table, log.customer)
-    eligible = _restrict(find_eligible_levels(rows, campaign.levels, settings, others=True), allowed)
+    eligible = _combine_eligible_and_allowed(
+        find_eligible_levels(rows, campaign.levels, settings, others=True), allowed
+    )
     if settings.explore:
         return ExploringPlanner(settings, eligible, variance, campaign.seed)
     parts: dict[str, Any] = {"segment": _read_segments(settings, rows), "eligible": eligible}

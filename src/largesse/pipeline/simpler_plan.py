@@ -1,4 +1,4 @@
-"""Simpler plans: levels drawn by the simple rule or the best uniform mix of a run's evaluation, without the policy."""
+"""Simpler plans by an evaluated simple rule or best uniform mix, without the policy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_simpler_plan(
     customers: ScoredCustomers,
     engine: Engine,
 ) -> PlanResult:
-    """Draw a level for every customer by the simple "rule" or the uniform "mix" of an evaluation, at the spend of the plan.
+    """Draw customers' levels by an evaluated simple "rule" or uniform "mix", at the spend of the plan.
 
     The draw costs no more than the budget, as the model expects it.
     """
@@ -39,7 +39,7 @@ def make_simpler_plan(
     else:
         probabilities = _apply_rule(study.safety.rule, campaign, everyone, engine)
     budget = campaign.planning.average_budget(n)
-    probabilities = _keep_budget(probabilities, costs, budget)
+    probabilities = _limit_to_budget(probabilities, costs, budget)
     levels = draw_levels_within_budget(probabilities, costs, n * budget, campaign.seed)
     rows = np.arange(n)
     value = float((probabilities * curves).sum(axis=1).mean())
@@ -48,8 +48,8 @@ def make_simpler_plan(
     return PlanResult(plan, policy, propensity=probabilities[rows, levels], excuse=SIMPLER)
 
 
-def check_kind(kind: str, campaign: Campaign, *, out: bool, spends: bool) -> None:
-    """Refuse an unknown kind of plan, and a rule or mix that was not evaluated at the same budget."""
+def check_simpler_plan_kind(kind: str, campaign: Campaign, *, out: bool, spends: bool) -> None:
+    """Raise an error for an unknown kind of plan, or for a rule or mix that was not evaluated."""
     if kind not in PLAN_KINDS:
         fail("plan", Problem(f"--as {kind!r} is not known", suggest(kind, PLAN_KINDS)))
     if kind == "plan":
@@ -65,7 +65,7 @@ def check_kind(kind: str, campaign: Campaign, *, out: bool, spends: bool) -> Non
 
 
 def _apply_rule(rule: RuleTable | None, campaign: Campaign, customers: Customers, engine: Engine) -> Array:
-    """Return the probabilities (n, K) of customers' levels by a rule; its groups are those of the log's column."""
+    """Return the level probabilities (n, K) of customers under a simple rule."""
     if rule is None:
         fail("plan", Problem("the evaluation of this run has no simple rule", "take the mix: --as mix"))
     grouping = find_grouping_rule(engine.read_log(campaign).seen.features.column(rule.column), RULE_GROUPS)
@@ -75,8 +75,8 @@ def _apply_rule(rule: RuleTable | None, campaign: Campaign, customers: Customers
     return np.asarray(table[grouping.assign_groups(customers.features.column(rule.column))])
 
 
-def _keep_budget(probabilities: Array, costs: Array, budget: float) -> Array:
-    """Return probabilities (n, K) whose draws can cost the budget; the rest goes to the cheapest levels."""
+def _limit_to_budget(probabilities: Array, costs: Array, budget: float) -> Array:
+    """Return level probabilities (n, K) whose draws keep the budget; the rest goes to the cheapest levels."""
     expected, reserve = (
         (probabilities * costs).sum(axis=1).mean(),
         RESERVE * measure_cost_deviation(probabilities, costs),

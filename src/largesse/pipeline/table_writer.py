@@ -1,4 +1,4 @@
-"""Tables written batch by batch as Parquet, CSV or Feather, each all or nothing."""
+"""Atomic writers of tables in batches, as Parquet, CSV or Feather."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from largesse.io import atomic_file
-from largesse.pipeline.engine_protocol import Target
+from largesse.pipeline.engine_protocol import PlanTarget
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +21,7 @@ FORMULA_STARTS = "=+-@\t\r\n＝＋－＠"  # characters that a spreadsheet takes
 
 @dataclass(eq=False)
 class TableWriter:
-    """An open table: rows are collected up to the size of a Parquet row group, then written."""
+    """Writer of a table that buffers rows up to the size of a Parquet row group."""
 
     sink: IO[bytes]
     ending: str
@@ -30,7 +30,7 @@ class TableWriter:
     writer: Any = None  # of Arrow, once the schema is known
 
     def write(self, table: pa.Table) -> None:
-        """Add rows."""
+        """Append rows to the table."""
         import pyarrow as pa
 
         self.waiting.append(escape_formulas(table) if self.escaped else table)
@@ -40,7 +40,7 @@ class TableWriter:
             self.waiting = [collected.slice(GROUP_ROWS)]
 
     def close(self) -> None:
-        """Write the rest."""
+        """Write the buffered rows."""
         import pyarrow as pa
 
         self._flush(pa.concat_tables(self.waiting))
@@ -65,8 +65,8 @@ class TableWriter:
 
 
 @contextmanager
-def open_writer(target: Target) -> Iterator[TableWriter]:
-    """Yield a writer of the format that the ending of the path names; the file appears when the block succeeds."""
+def open_writer(target: PlanTarget) -> Iterator[TableWriter]:
+    """Yield a table writer in the format of the path's ending; the file appears when the block succeeds."""
     # Arrow takes only names that are UTF-8; an open file has none.
     with atomic_file(target.path) as part, part.open("wb") as sink:
         writer = TableWriter(sink, target.path.suffix.lower(), target.escaped)
@@ -80,13 +80,13 @@ def open_writer(target: Target) -> Iterator[TableWriter]:
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write a table, all of it or nothing, in the format that the ending of the path names."""
-    with open_writer(Target(path)) as writer:
+    """Write a table atomically in the format of the path's ending."""
+    with open_writer(PlanTarget(path)) as writer:
         writer.write(table)
 
 
-def write_csv(plan: IO[bytes], sink: IO[bytes]) -> None:
-    """Write a Parquet plan as CSV for spreadsheets, with formulas escaped."""
+def write_plan_csv(plan: IO[bytes], sink: IO[bytes]) -> None:
+    """Convert a Parquet plan to CSV for spreadsheets, with escaped formulas."""
     import pyarrow as pa
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
@@ -99,7 +99,9 @@ def write_csv(plan: IO[bytes], sink: IO[bytes]) -> None:
 
 
 def escape_formulas(table: pa.Table) -> pa.Table:
-    """Return a table whose text never begins a formula: an apostrophe is put before it. Numbers stay as they are.
+    """Return a table whose texts cannot be read as spreadsheet formulas.
+
+    An apostrophe is put before them; numbers stay as they are.
 
     >>> import pyarrow as pa
     >>> escape_formulas(pa.table({"id": ["=1+1", "a"], "n": [-5, 5]})).to_pylist()

@@ -1,4 +1,4 @@
-"""What-if plans: another budget or other rules, next to an unchanged run folder."""
+"""What-if plans with another budget or other constraints, next to an unchanged run folder."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from largesse.pipeline import run_folder as files
 from largesse.pipeline.commands import (
     LOCAL_ENGINE,
     evaluate_plan,
-    join_numbers,
+    join_step_numbers,
     load_scores,
-    match_scores,
     open_scored_customers,
-    silent,
+    show_no_progress,
+    weight_scores_to_customers,
 )
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
 from largesse.pipeline.scored_customer_plan import make_plan
@@ -33,8 +33,8 @@ BUDGET_SETTINGS = ("budget", "total")
 MAX_SEGMENT_CHOICES = 100  # that are listed
 
 
-def change_plan(campaign: Campaign, rules: Mapping[str, Any]) -> Campaign:
-    """Return a campaign with other settings under [plan], by their names; None removes one."""
+def change_plan_settings(campaign: Campaign, rules: Mapping[str, Any]) -> Campaign:
+    """Return a campaign with other plan settings by name; None removes a setting."""
     content = tomllib.loads(campaign.text)
     settings = {**content.get("plan", {}), **rules}
     if any(rules.get(word) is not None for word in BUDGET_SETTINGS):
@@ -50,16 +50,16 @@ def try_plan(
     out: Path,
     rules: Mapping[str, Any],
     *,
-    progress: Progress = silent,
+    progress: Progress = show_no_progress,
     engine: Engine = LOCAL_ENGINE,
 ) -> dict[str, Any]:
-    """Plan with the model of a run folder under other `rules`; return the numbers of the plan.
+    """Plan with a run's model under other settings, and return the plan's numbers.
 
     Nothing is fitted, and the run folder is only read. `out`, a new folder, gets the plan, its numbers, its policy and the
     campaign file that makes it.
     """
     with files.read_run_folder(folder) as home:
-        campaign = change_plan(read_campaign(home), rules)
+        campaign = change_plan_settings(read_campaign(home), rules)
         opened = open_scored_customers(home, campaign, campaign.customers, engine, progress, refit=False)
         with opened as (policy, variance, scored):
             result = make_plan(campaign, policy, scored, progress, variance)
@@ -67,14 +67,14 @@ def try_plan(
             try:
                 planned = files.write_plan(out, result, scored, progress)
                 files.write_text(out / files.CAMPAIGN_FILE, campaign.text)
-                return planned | {"segments": _count_segments(campaign, scored, out)}
+                return planned | {"segments": _summarise_segments(campaign, scored, out)}
             except BaseException:
                 shutil.rmtree(out, ignore_errors=True)
                 raise
 
 
-def _count_segments(campaign: Campaign, scored: ScoredCustomers, out: Path) -> list[dict[str, Any]] | None:
-    """Return customers, spend and value of each segment, the largest first; None if the plan has no segments."""
+def _summarise_segments(campaign: Campaign, scored: ScoredCustomers, out: Path) -> list[dict[str, Any]] | None:
+    """Return customers, spend and value by segment, the largest first; None without segments."""
     column = campaign.planning.segment
     if column is None or not campaign.planning.constrained:
         return None
@@ -89,24 +89,24 @@ def _count_segments(campaign: Campaign, scored: ScoredCustomers, out: Path) -> l
     return sorted(segments, key=lambda segment: -segment["customers"])[:MAX_SEGMENT_CHOICES]
 
 
-def keep_plan(
-    folder: str | Path, tried: Path, out: Path, *, progress: Progress = silent, engine: Engine = LOCAL_ENGINE
+def save_tried_plan(
+    folder: str | Path, tried: Path, out: Path, *, progress: Progress = show_no_progress, engine: Engine = LOCAL_ENGINE
 ) -> dict[str, Any]:
-    """Make a run folder of a plan that `try_plan` made, with an evaluation and a report; return the report's numbers.
+    """Make a run folder of a tried plan with an evaluation and a report, and return the report's numbers.
 
     Nothing is fitted, and nothing that is there already is replaced.
     """
-    refuse_existing(out)
+    refuse_existing_path(out)
     with files.read_run_folder(folder) as home, files.replace_run_folder(out) as new:
-        refuse_existing(out)
+        refuse_existing_path(out)
         campaign, log_copy = read_campaign(tried), home / files.LOG_FILE
         for name in (files.FIT_STEP.file, files.SCORES_FILE):
-            _copy(home / name, new / name)
+            _link_or_copy_file(home / name, new / name)
         for name in (files.PLAN_FILE, files.PLANNING_STEP.file, files.POLICY_FILE):
-            _copy(tried / name, new / name)
+            _link_or_copy_file(tried / name, new / name)
         holds_log = log_copy.is_file() and resolve_links(campaign.log) == resolve_links(log_copy)
         if holds_log:
-            _copy(log_copy, new / files.LOG_FILE)
+            _link_or_copy_file(log_copy, new / files.LOG_FILE)
         files.write_text(new / files.CAMPAIGN_FILE, (campaign.with_log(files.LOG_FILE) if holds_log else campaign).text)
         learnt, planned = files.read_step(new, files.FIT_STEP), files.read_step(new, files.PLANNING_STEP)
         progress("reading", 0.0)
@@ -115,24 +115,24 @@ def keep_plan(
         if campaign.customers is not None:
             with open_scored_customers(home, campaign, campaign.customers, engine, progress, refit=False) as opened:
                 policy, _, customers = opened
-                log, log_scores, _ = match_scores(campaign, policy, log, log_scores, customers)
+                log, log_scores, _ = weight_scores_to_customers(campaign, policy, log, log_scores, customers)
         study = evaluate_plan(campaign, log, log_scores, planned["budget"]["average"], planned["customers"])
         judged = files.write_study(new, study)
         start_stage("writing the report")
-        numbers = join_numbers(campaign, learnt, planned, judged, str(out))
+        numbers = join_step_numbers(campaign, learnt, planned, judged, str(out))
         files.write_text(new / files.REPORT_FILE, render_report(numbers))
         return numbers
 
 
-def refuse_existing(out: Path) -> None:
-    """Refuse a name that something has already."""
+def refuse_existing_path(out: Path) -> None:
+    """Raise an error if a path already exists."""
     if os.path.lexists(out):
         hint = "choose another name: nothing is replaced"
         raise OutputError("run", [Problem(f"{out.name!r} is there already", hint)])
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Link a file, or copy it where that is not possible; links are not followed."""
+def _link_or_copy_file(source: Path, target: Path) -> None:
+    """Link a file to a new path, or copy it if links are impossible."""
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:

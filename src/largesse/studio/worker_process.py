@@ -173,11 +173,11 @@ def examine_log(toml: str) -> dict[str, Any]:
 def run_campaign(toml: str, out: str, private: str, keeps_log: bool) -> dict[str, Any]:
     """Run a campaign in a new run folder; with `keeps_log`, its log moves into the run folder."""
     campaign, folder, log = parse_campaign(tomllib.loads(toml)), Path(out), None
-    pipeline.refuse_existing(folder)
+    pipeline.refuse_existing_path(folder)
     if keeps_log:
-        log = pipeline.convert_log(campaign, Path(private) / pipeline.LOG_FILE)
+        log = pipeline.convert_log_to_parquet(campaign, Path(private) / pipeline.LOG_FILE)
         campaign = campaign.with_log(pipeline.LOG_FILE)
-        pipeline.refuse_existing(folder)
+        pipeline.refuse_existing_path(folder)
     pipeline.run(campaign, out, table=log)
     return {"run": folder.name}
 
@@ -219,7 +219,7 @@ def plan_what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]
 def keep_what_if(folder: str, tried: str, out: str) -> dict[str, Any]:
     """Save a what-if plan as a new run folder."""
     with report_to(None) as progress:
-        pipeline.keep_plan(folder, Path(tried), Path(out), progress=progress)
+        pipeline.save_tried_plan(folder, Path(tried), Path(out), progress=progress)
     return {"run": Path(out).name}
 
 

@@ -1,4 +1,4 @@
-"""Tables in chunks: a Spark table with one row per batch, whose content is bytes in Arrow's stream format.
+"""Spark tables with one row per batch of rows, whose content is Arrow bytes.
 
 Java carries few large values instead of many small ones, and Spark keeps them in the memory and on the disks of the
 executors. A chunk that is lost with an executor is computed again. A result depends on nothing but its chunk, so a task that
@@ -32,7 +32,7 @@ CHUNK_BITS = 32  # of a place: the number of a chunk in its partition
 
 @dataclass(frozen=True, eq=False)
 class ChunkedTable:
-    """The chunks of a table in the order of its rows, kept by the executors.
+    """Chunks of a table in row order, kept on the Spark executors.
 
     Tasks get the number of a chunk's first row and the contents of some columns. `doing` names the work in errors.
     """
@@ -49,26 +49,26 @@ class ChunkedTable:
         return int(self.firsts[-1])
 
     def map(self, task: Callable[..., bytes], doing: str, *columns: str) -> Iterator[bytes]:
-        """Run a task for every chunk on the executors; yield the results that are not empty, in order."""
+        """Run a task on every chunk on the executors, and yield its nonempty results in order."""
         start = 0
         while start < len(self.places):
             stop = max(int(np.searchsorted(self.firsts, self.firsts[start] + JOB_ROWS, side="right")) - 1, start + 1)
             here = f"place between {self.places[start]} and {self.places[stop - 1]}"
-            results = self._run(run_task, task, doing, here, columns).sort_by("place")
+            results = self._run(run_task_on_chunks, task, doing, here, columns).sort_by("place")
             _check_rows(results, self.firsts[stop] - self.firsts[start])
             yield from (content for content in results.column("content").to_pylist() if content)
             start = stop
 
     def sum(self, task: Callable[..., Mapping[str, Array]], doing: str, *columns: str) -> dict[str, Array]:
-        """Run a task for every chunk on the executors and add up the results by name: each partition returns one."""
-        results = self._run(sum_task, task, doing, "true", columns)
+        """Run a task on every chunk on the executors, and return the sums of its results by name."""
+        results = self._run(sum_task_over_chunks, task, doing, "true", columns)
         _check_rows(results, self.n)
         return sum_arrays(map(unpack_arrays, results.column("content").to_pylist()))
 
     def rows(self, task: Callable[..., Iterator[pa.RecordBatch]], schema: Any, *columns: str) -> Any:
-        """Return the DataFrame of the rows that a task makes of every chunk on the executors."""
+        """Return a Spark DataFrame of the rows that a task makes from every chunk."""
         chosen = self.frame.where("n > 0").select("place", "n", *columns)
-        return chosen.mapInArrow(partial(list_rows, task, self._first_rows), schema)
+        return chosen.mapInArrow(partial(yield_task_rows, task, self._first_rows), schema)
 
     def _run(self, run: Any, task: Any, doing: str, where: str, columns: Sequence[str]) -> pa.Table:
         with explain_spark_failure(doing):
@@ -81,7 +81,7 @@ class ChunkedTable:
 
 
 def _check_rows(results: pa.Table, expected: int) -> None:
-    """Refuse results of more or fewer rows than the table had at first."""
+    """Raise an error if results have another number of rows than the table."""
     if sum(results.column("n").to_pylist()) != expected:
         hint = "save it as a table first, or give one whose rows keep their order"
         raise InputError("table", [Problem("the table changed while it was read", hint)])
@@ -89,7 +89,7 @@ def _check_rows(results: pa.Table, expected: int) -> None:
 
 @contextmanager
 def keep_chunks(frame: Any, doing: str) -> Iterator[ChunkedTable]:
-    """Compute the chunks of a DataFrame with the columns of CHUNKS, and keep them on the executors while the context lasts."""
+    """Yield the chunks of a Spark DataFrame, kept on the executors until the context ends."""
     from pyspark import StorageLevel
 
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -108,52 +108,58 @@ def keep_chunks(frame: Any, doing: str) -> Iterator[ChunkedTable]:
 # -- on executors -----------------------------------------------------------------------------------------------------
 
 
-def find_partition() -> int:
-    """Return the number of the partition that this task works on."""
+def find_partition_number() -> int:
+    """Return the partition number of the current Spark task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     return 0 if context is None else int(context.partitionId())
 
 
-def make_chunk(part: int, chunk: int, n: int, head: bytes, scores: bytes = b"", rest: bytes = b"") -> pa.RecordBatch:
-    """Return a row of a chunked table."""
-    return make_row((part << CHUNK_BITS) + chunk, n, head=head, scores=scores, rest=rest)
+def make_chunk_row(
+    part: int, chunk: int, n: int, head: bytes, scores: bytes = b"", rest: bytes = b""
+) -> pa.RecordBatch:
+    """Return one chunk as a row of a chunked table."""
+    return make_binary_row((part << CHUNK_BITS) + chunk, n, head=head, scores=scores, rest=rest)
 
 
-def make_row(place: int, n: int, **contents: bytes) -> pa.RecordBatch:
-    """Return one row with binary contents."""
+def make_binary_row(place: int, n: int, **contents: bytes) -> pa.RecordBatch:
+    """Return one row with binary columns as a record batch."""
     import pyarrow as pa
 
     numbers = {"place": pa.array([place], pa.int64()), "n": pa.array([n], pa.int64())}
     return pa.RecordBatch.from_pydict(numbers | {name: pa.array([x], pa.binary()) for name, x in contents.items()})
 
 
-def run_task(task: Any, firsts: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the result of every chunk."""
-    for place, n, contents in list_chunks(batches):
-        yield make_row(place, n, content=task(firsts[place], *contents))
+def run_task_on_chunks(
+    task: Any, firsts: dict[int, int], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield a task's result for every chunk of a partition."""
+    for place, n, contents in yield_chunks(batches):
+        yield make_binary_row(place, n, content=task(firsts[place], *contents))
 
 
-def sum_task(task: Any, firsts: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the sum of the results of all chunks."""
+def sum_task_over_chunks(
+    task: Any, firsts: dict[int, int], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the sum of a task's results over all chunks of a partition."""
     total: dict[str, Array] = {}
     rows = 0
-    for place, n, contents in list_chunks(batches):
+    for place, n, contents in yield_chunks(batches):
         total = sum_arrays([*([total] if total else []), task(firsts[place], *contents)])
         rows += n
     if rows:
-        yield make_row(0, rows, content=pack_arrays(total))
+        yield make_binary_row(0, rows, content=pack_arrays(total))
 
 
-def list_rows(task: Any, firsts: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of every chunk."""
-    for place, _, contents in list_chunks(batches):
+def yield_task_rows(task: Any, firsts: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that a task makes from every chunk of a partition."""
+    for place, _, contents in yield_chunks(batches):
         yield from task(firsts[place], *contents)
 
 
-def list_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, list[pa.Buffer]]]:
-    """Yield place, number of rows, and contents of the chunks of this task."""
+def yield_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, list[pa.Buffer]]]:
+    """Yield the position, number of rows and contents of each chunk of a partition."""
     for batch in batches:
         for k in range(batch.num_rows):
             place, n, *contents = (column[k] for column in batch.columns)
@@ -161,7 +167,7 @@ def list_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, l
 
 
 def sum_arrays(results: Any) -> dict[str, Array]:
-    """Return the sums of arrays by name."""
+    """Return the sums of several results' arrays by name."""
     total: dict[str, Array] = {}
     for result in results:
         total = {name: total[name] + array if total else array for name, array in result.items()}
@@ -172,7 +178,7 @@ def sum_arrays(results: Any) -> dict[str, Array]:
 
 
 def pack_table(table: pa.Table) -> bytes:
-    """Return a table as compressed bytes."""
+    """Return a table as compressed Arrow bytes."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -183,7 +189,7 @@ def pack_table(table: pa.Table) -> bytes:
 
 
 def unpack_table(content: bytes | pa.Buffer, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return a packed table, or some columns of it; the others are not unpacked."""
+    """Return the table, or some columns of it, from packed bytes."""
     import pyarrow as pa
 
     if columns is None:
@@ -195,7 +201,7 @@ def unpack_table(content: bytes | pa.Buffer, columns: Sequence[str] | None = Non
 
 
 def pack_arrays(arrays: Mapping[str, Any], table: pa.Table | None = None) -> bytes:
-    """Return arrays and numbers by name as bytes, and a table after them, if any."""
+    """Return named arrays and an optional table as bytes."""
     from safetensors.numpy import save
 
     head = save({name: np.array(values, order="C") for name, values in arrays.items()})
@@ -203,12 +209,12 @@ def pack_arrays(arrays: Mapping[str, Any], table: pa.Table | None = None) -> byt
 
 
 def unpack_arrays(content: bytes) -> dict[str, Any]:
-    """Return the arrays that were packed; numbers are arrays without an axis."""
+    """Return the named arrays from packed bytes."""
     from safetensors.numpy import load
 
     return dict(load(content[8 : 8 + int.from_bytes(content[:8], "little")]))
 
 
 def unpack_table_after_arrays(content: bytes) -> pa.Table:
-    """Read the table packed after arrays in one content."""
+    """Return the table that follows the arrays in packed bytes."""
     return unpack_table(content[8 + int.from_bytes(content[:8], "little") :])

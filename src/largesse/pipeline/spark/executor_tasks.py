@@ -1,4 +1,4 @@
-"""Work of the executors: functions that get bytes, numbers and names, and models as JSON and arrays.
+"""Functions that run on Spark executors: score, count, sum and plan chunks of customers.
 
 Invalid rows go to the driver as data, so that the message is that of one machine.
 """
@@ -23,18 +23,18 @@ from largesse.data import FilePiece, decode_dictionary, parse_text_columns, read
 from largesse.errors import LargesseError, refuse
 from largesse.evaluation import GroupedFeature, count_planned_levels, number_feature_groups
 from largesse.levels import Levels
-from largesse.pipeline.customer_table_validation import check_customer_table, find_suspects
+from largesse.pipeline.customer_table_validation import check_customer_table, find_suspicious_rows
 from largesse.pipeline.engine_protocol import PlanResult
 from largesse.pipeline.local_engine import make_random_keys
 from largesse.pipeline.spark.chunked_tables import (
     MAX_CHUNK_ROWS,
-    find_partition,
-    list_chunks,
-    make_chunk,
-    make_row,
+    find_partition_number,
+    make_binary_row,
+    make_chunk_row,
     pack_arrays,
     pack_table,
     unpack_table,
+    yield_chunks,
 )
 from largesse.policy import AllowedLevels
 from largesse.records import Array, Customers, RowTask
@@ -50,24 +50,27 @@ FEATURE = "feature:"  # before the name of a feature in a chunk
 # -- logs -------------------------------------------------------------------------------------------------------------
 
 
-def pack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pack the rows of this task, chunk by chunk."""
+def pack_table_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a partition as packed chunks."""
     import pyarrow as pa
 
-    part = find_partition()
+    part = find_partition_number()
     for chunk, batch in enumerate(batch for batch in batches if batch.num_rows):
-        yield make_chunk(part, chunk, batch.num_rows, b"", rest=pack_table(pa.Table.from_batches([batch])))
+        yield make_chunk_row(part, chunk, batch.num_rows, b"", rest=pack_table(pa.Table.from_batches([batch])))
 
 
-def select_columns(names: Sequence[str] | None, _first: int, rest: pa.Buffer) -> bytes:
-    """Return some columns of a chunk."""
+def select_chunk_columns(names: Sequence[str] | None, _first: int, rest: pa.Buffer) -> bytes:
+    """Return some columns of a chunk as packed bytes."""
     return rest.to_pybytes() if names is None else pack_table(unpack_table(rest, names))
 
 
-def run_on_rows(
+def run_task_on_rows(
     task: RowTask, names: Sequence[str], plain: frozenset[str], wanted: Array, first: int, rest: pa.Buffer
 ) -> bytes:
-    """Return the result of a task for the wanted rows of a chunk; `wanted` has one bit for each row of the table."""
+    """Return a task's result for the selected rows of a chunk.
+
+    `wanted` has one bit for each row of the table.
+    """
     table = read_table(unpack_table(rest, names), what="log", plain=plain).select(names)
     here = np.unpackbits(wanted[first // 8 : (first + len(table) + 7) // 8])[first % 8 :][: len(table)].astype(bool)
     with limit_to_one_thread():
@@ -78,8 +81,8 @@ def run_on_rows(
 
 
 @dataclass(frozen=True)
-class TableSpec:
-    """Columns and formats of a table of customers."""
+class CustomerTableSpec:
+    """Columns and formats of a customer table on Spark."""
 
     features: tuple[str, ...]
     customer: str | None = None  # the column with their ids, if it exists
@@ -89,11 +92,11 @@ class TableSpec:
 
 
 def score_customer_rows(
-    scorer: ModelScorer, options: AllowedLevels, spec: TableSpec, batches: Iterator[pa.RecordBatch]
+    scorer: ModelScorer, options: AllowedLevels, spec: CustomerTableSpec, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Score the customers of this task, chunk by chunk; report each part's schema and invalid rows."""
+    """Yield scored chunks of a partition's customers, with a report of its schema and invalid rows."""
     with limit_to_one_thread():
-        for part, tables in list_tables(spec, batches):
+        for part, tables in yield_table_parts(spec, batches):
             report: dict[str, Any] = {}
             suspects: list[pa.Table] = []
             chunk = 0
@@ -106,38 +109,40 @@ def score_customer_rows(
                     report.setdefault("schema", table.schema.serialize().to_pybytes().hex())
                     customers = check_customer_rows(table, options.levels, spec) if table.num_rows else None
                     if customers is not None and "wrong" not in report:
-                        for n, *contents in _score(scorer, options, customers, spec.features):
-                            yield make_chunk(part, chunk, n, *contents)
+                        for n, *contents in _score_customer_chunks(scorer, options, customers, spec.features):
+                            yield make_chunk_row(part, chunk, n, *contents)
                             chunk += 1
                 except LargesseError as error:
                     problems = [[problem.what, problem.hint] for problem in error.problems]
                     report.setdefault("wrong", [error.subject, problems])
-                    suspects += [] if table is None else [_find_suspects(table, spec)]
-            yield make_chunk(part, chunk, -1, _pack_report(report, suspects))
+                    suspects += [] if table is None else [_select_suspicious_rows(table, spec)]
+            yield make_chunk_row(part, chunk, -1, _pack_report(report, suspects))
 
 
-def list_tables(spec: TableSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
-    """Yield the parts that this task works on, each with its rows: those of a partition, or pieces of files."""
+def yield_table_parts(
+    spec: CustomerTableSpec, batches: Iterator[pa.RecordBatch]
+) -> Iterator[tuple[int, Iterator[pa.Table]]]:
+    """Yield the number and the row batches of each table part of a Spark task."""
     plain, texts = [str(spec.customer)], [name for name, way in spec.parse if way == "text"]
     if spec.pieces is None:
-        yield find_partition(), (read_table(batch, what="customers", plain=plain) for batch in batches)
+        yield find_partition_number(), (read_table(batch, what="customers", plain=plain) for batch in batches)
         return
     for batch in batches:
         for part in batch.column(0).to_pylist():
             yield part, read_piece(spec.pieces[part], "customers", plain, texts)
 
 
-def check_customer_rows(table: pa.Table, levels: Levels, spec: TableSpec) -> Customers:
-    """Return the customers of a table; refuse it as on one machine."""
+def check_customer_rows(table: pa.Table, levels: Levels, spec: CustomerTableSpec) -> Customers:
+    """Return the customers of a table after the checks of the local engine."""
     table, _, problems = parse_text_columns(table, dict(spec.parse), None)
     refuse("customers", problems)
     return check_customer_table(table, levels, spec.customer, spec.features)
 
 
-def _score(
+def _score_customer_chunks(
     scorer: ModelScorer, options: AllowedLevels, customers: Customers, features: Sequence[str]
 ) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-    """Yield chunks of customers: their number, sums over each level, curves and own costs, ids and features."""
+    """Yield chunks of scored customers: number, sums by level, curves with own costs, and ids with features."""
     import pyarrow as pa
 
     K = len(options.levels)
@@ -152,28 +157,28 @@ def _score(
     for start in range(0, len(curves), MAX_CHUNK_ROWS):
         part = curves[start : start + MAX_CHUNK_ROWS]
         own = costs if len(costs) == 1 else costs[start : start + MAX_CHUNK_ROWS]
-        tables = [part] if common_costs(options) is not None else [part, own]
+        tables = [part] if find_common_costs(options) is not None else [part, own]
         scores = b"".join(np.ascontiguousarray(table, dtype=np.float64).tobytes() for table in tables)
         others = b"" if rest is None else pack_table(rest.slice(start, MAX_CHUNK_ROWS))
         yield len(part), pack_arrays(vars(sum_plans_at_prices(part, own, ()))), scores, others
 
 
-def common_costs(options: AllowedLevels) -> tuple[float, ...] | None:
-    """Return the costs of the levels if all customers have the same; None otherwise."""
+def find_common_costs(options: AllowedLevels) -> tuple[float, ...] | None:
+    """Return the costs of the levels if all customers have the same costs, else None."""
     levels = options.levels
     if levels.on_redemption or levels.observed or levels.cost_columns is not None or options.cells:
         return None
     return tuple(expected_costs(levels, np.zeros((1, len(levels)))).tolist())
 
 
-def _find_suspects(table: pa.Table, spec: TableSpec) -> pa.Table:
-    """Return the checked columns of the rows that may break a rule; other rows have no part in a message."""
+def _select_suspicious_rows(table: pa.Table, spec: CustomerTableSpec) -> pa.Table:
+    """Return the rows that may be invalid, with only the checked columns."""
     import pyarrow as pa
 
     checked = [name for name in (spec.customer, *spec.costs, *dict(spec.parse)) if name in table.column_names]
     kept = table.select(list(dict.fromkeys(checked)))
     if not spec.parse:
-        kept = kept.filter(find_suspects(kept, spec.customer, spec.costs))
+        kept = kept.filter(find_suspicious_rows(kept, spec.customer, spec.costs))
     return pa.table({name: decode_dictionary(kept.column(name)) for name in kept.column_names})
 
 
@@ -186,7 +191,7 @@ def _pack_report(report: dict[str, Any], suspects: Sequence[pa.Table]) -> bytes:
 
 
 def unpack_report(content: bytes) -> tuple[dict[str, Any], pa.Table | None]:
-    """Return a part's report: its schema and problems, and the rows that may break a rule."""
+    """Return a table part's schema, problems and suspicious rows from its packed report."""
     head, _, rows = content.partition(b"\n")
     return json.loads(head), unpack_table(rows) if rows else None
 
@@ -194,38 +199,38 @@ def unpack_report(content: bytes) -> tuple[dict[str, Any], pa.Table | None]:
 # -- ids --------------------------------------------------------------------------------------------------------------
 
 
-def read_ids(rest: pa.Buffer) -> pa.Array:
-    """Return the ids of a chunk."""
+def read_chunk_ids(rest: pa.Buffer) -> pa.Array:
+    """Return the customer ids of a chunk."""
     return unpack_table(rest, ["customer"]).column("customer").combine_chunks()
 
 
-def split_hashes(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Sort the hashes of ids into buckets, so that equal ones meet in one task."""
+def split_id_hashes(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Distribute the hashes of ids into buckets so that equal hashes share a task."""
     from largesse.pipeline.id_hashes import hash_ids
 
     ends = np.array([(2**64 * k) // buckets for k in range(1, buckets)], dtype=np.uint64)
-    for _, _, (rest,) in list_chunks(batches):
-        hashes = np.sort(hash_ids(read_ids(rest)))
+    for _, _, (rest,) in yield_chunks(batches):
+        hashes = np.sort(hash_ids(read_chunk_ids(rest)))
         for bucket, part in enumerate(np.split(hashes, np.searchsorted(hashes, ends))):
-            yield make_row(bucket, len(part), content=part.tobytes())
+            yield make_binary_row(bucket, len(part), content=part.tobytes())
 
 
 def find_repeated_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the hashes that come more than once among those of this task's buckets."""
-    parts = [np.frombuffer(content, dtype=np.uint64) for _, _, (content,) in list_chunks(batches)]
+    """Yield the id hashes that occur more than once in a task's buckets."""
+    parts = [np.frombuffer(content, dtype=np.uint64) for _, _, (content,) in yield_chunks(batches)]
     hashes = np.sort(np.concatenate([np.zeros(0, np.uint64), *parts]))
     repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
     if len(repeated):
-        yield make_row(find_partition(), len(repeated), content=repeated.tobytes())
+        yield make_binary_row(find_partition_number(), len(repeated), content=repeated.tobytes())
 
 
-def find_ids(hashes: bytes, _first: int, rest: pa.Buffer) -> bytes:
-    """Return the ids of a chunk that have one of these hashes."""
+def find_ids_by_hash(hashes: bytes, _first: int, rest: pa.Buffer) -> bytes:
+    """Return the ids of a chunk whose hashes are among the given hashes."""
     import pyarrow as pa
 
     from largesse.pipeline.id_hashes import hash_ids
 
-    ids = read_ids(rest)
+    ids = read_chunk_ids(rest)
     same = np.isin(hash_ids(ids), np.frombuffer(hashes, dtype=np.uint64))
     return pack_table(pa.table({"customer": ids.filter(pa.array(same))})) if same.any() else b""
 
@@ -235,14 +240,14 @@ def find_ids(hashes: bytes, _first: int, rest: pa.Buffer) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class ChunkCosts:
-    """Costs of the levels: the same for everybody, or each customer's own."""
+    """Costs of the levels in a chunk: common to all customers, or each customer's own."""
 
     common: tuple[float, ...] | None
     levels: int
     scale: float = 1.0
 
     def read(self, first: int, scores: pa.Buffer) -> tuple[Array, Array, Array]:
-        """Return the row numbers (n,), curves (n, K) and cost rows (1, K) or (n, K) of a chunk."""
+        """Return a chunk's row numbers (n,), curves (n, K) and costs (1, K) or (n, K)."""
         numbers = np.frombuffer(scores, dtype=np.float64)
         curves, own = numbers.reshape(-1, self.levels), np.asarray([self.common])
         if self.common is None:
@@ -252,24 +257,24 @@ class ChunkCosts:
         )
 
 
-def pack_batch(task: Any, costs: ChunkCosts, first: int, scores: pa.Buffer) -> bytes:
-    """Return the result of a task for a chunk's customers: arrays by name."""
+def pack_task_result(task: Any, costs: ChunkCosts, first: int, scores: pa.Buffer) -> bytes:
+    """Return an allocation task's result for a chunk of customers as packed arrays."""
     return pack_arrays(task(*costs.read(first, scores)))
 
 
-def sum_chunk(prices: Sequence[float], costs: ChunkCosts, first: int, scores: pa.Buffer) -> dict[str, Any]:
-    """Return the fields of `PriceSums`."""
+def sum_chunk_at_prices(prices: Sequence[float], costs: ChunkCosts, first: int, scores: pa.Buffer) -> dict[str, Any]:
+    """Return a chunk's sums of costs and responses at several prices, the fields of `PriceSums`."""
     return vars(sum_plans_at_prices(*costs.read(first, scores)[1:], prices))
 
 
-def draw_chunk(
+def draw_chunk_costs(
     plan: PlanResult, seeds: Sequence[int], costs: ChunkCosts, first: int, scores: pa.Buffer
 ) -> dict[str, Array]:
-    """Return the total costs (m,) of the levels that a plan draws with seeds (m,) for a chunk's customers."""
+    """Return the total costs (m,) of a chunk's random levels under seeds (m,)."""
     return {"costs": plan.draw_costs(costs.read(first, scores), seeds)}
 
 
-def survey_chunk(
+def sample_chunk_customers(
     price: float,
     scale: float,
     highest: int,
@@ -279,7 +284,7 @@ def survey_chunk(
     scores: pa.Buffer,
     rest: pa.Buffer,
 ) -> bytes:
-    """Return the cost, times `scale`, of a chunk's customers at a price; and customers with small random keys.
+    """Return a chunk's total cost at a price, and a random sample of its customers.
 
     Of equally good levels the cheapest are taken, or the dearest.
     """
@@ -298,7 +303,7 @@ def survey_chunk(
 
 @dataclass(frozen=True, eq=False)
 class PlanTask:
-    """The plan of any customers, as executors make it."""
+    """Plan that executors apply to chunks of customers."""
 
     plan: PlanResult  # whose policy is `AllowedLevels`: tables of a plan need no more
     costs: ChunkCosts
@@ -306,14 +311,14 @@ class PlanTask:
     features: tuple[GroupedFeature, ...] = ()  # whose groups are counted
 
     def name_customers(self, rows: Array, rest: pa.Buffer) -> pa.Array:
-        """Return the ids of a chunk's customers."""
+        """Return the customer ids of a chunk's rows."""
         import pyarrow as pa
 
-        return pa.array(rows) if self.ids is None else read_ids(rest).cast(self.ids)
+        return pa.array(rows) if self.ids is None else read_chunk_ids(rest).cast(self.ids)
 
 
 def plan_chunk(wanted: bool, task: PlanTask, first: int, scores: pa.Buffer, rest: pa.Buffer) -> bytes:
-    """Return the counts of a chunk's customers and, if `wanted`, their plan."""
+    """Return a chunk's plan counts and, if `wanted`, the plan of its customers."""
     plan, batch = task.plan, task.costs.read(first, scores)
     rows, curves, expected = batch
     decided = plan.decide(*batch)
@@ -328,15 +333,15 @@ def plan_chunk(wanted: bool, task: PlanTask, first: int, scores: pa.Buffer, rest
     return pack_arrays({name: values for name, values in vars(counts).items() if name != "features"}, table)
 
 
-def list_plan(task: PlanTask, first: int, scores: pa.Buffer, rest: pa.Buffer) -> Iterator[pa.RecordBatch]:
-    """Yield the plan of a chunk's customers."""
+def yield_chunk_plan(task: PlanTask, first: int, scores: pa.Buffer, rest: pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """Yield the plan of a chunk's customers as record batches."""
     batch = task.costs.read(first, scores)
     ids = task.name_customers(batch[0], rest)
     yield from task.plan.tabulate(ids, task.plan.decide(*batch), *batch[1:]).to_batches()
 
 
 def read_chunk_features(rest: pa.Buffer, names: Sequence[str], rows: Array) -> pa.Table:
-    """Return some features of a chunk; without a name, a table of the row numbers."""
+    """Return some features of a chunk's customers as a table."""
     import pyarrow as pa
 
     if not names:

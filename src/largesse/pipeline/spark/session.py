@@ -1,4 +1,4 @@
-"""Spark sessions and their errors."""
+"""Spark sessions, and explanations of Spark's errors."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ MAX_CAUSE = 300  # characters of Spark's message that an error repeats
 
 
 class ClusterError(LargesseError, RuntimeError):
-    """Failure of Spark: it did not start, lost too many executors or ran out of memory."""
+    """Failure of Spark, such as lost executors or too little memory."""
 
 
 @contextmanager
-def open_session(given: Any = None, master: str | None = None) -> Iterator[SparkSession]:
-    """Yield the given session, or the active one if no master is named; else start one, and stop it at the end."""
+def open_spark_session(given: Any = None, master: str | None = None) -> Iterator[SparkSession]:
+    """Yield the given or the active Spark session, or a new session that ends with the context."""
     check_spark(needs_java=given is None and not (master or "").startswith("sc://"))
     if given is not None:
         yield given
@@ -54,7 +54,7 @@ def open_session(given: Any = None, master: str | None = None) -> Iterator[Spark
     if active is not None:
         yield active
         return
-    session = _start(master)
+    session = _start_session(master)
     try:
         yield session
     finally:
@@ -62,9 +62,9 @@ def open_session(given: Any = None, master: str | None = None) -> Iterator[Spark
 
 
 def check_spark(*, needs_java: bool = True) -> None:
-    """Refuse to go on without PySpark 4 and, where a driver is to be started, without Java."""
+    """Raise an error if PySpark 4, or Java for a new driver, is not installed."""
     try:
-        with quiet():
+        with suppress_version_warnings():
             import pandas  # noqa: F401 - PySpark imports it
             import pyspark
     except ModuleNotFoundError as missing:
@@ -77,13 +77,13 @@ def check_spark(*, needs_java: bool = True) -> None:
 
 
 def find_java() -> str | None:
-    """Return the path of Java as Spark looks for it: under JAVA_HOME, else on the path; None if it is missing."""
+    """Return the path of Java from JAVA_HOME or the search path, or None."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
 
 
-def _start(master: str | None) -> SparkSession:
-    """Start a session; without a master, with that of the installation or, without one, on all cores here."""
+def _start_session(master: str | None) -> SparkSession:
+    """Start a Spark session on a master; without one, by the installation's settings or on all local cores."""
     from pyspark.sql import SparkSession
 
     if master is None and not {"SPARK_HOME", "SPARK_CONF_DIR"} & set(os.environ):
@@ -99,18 +99,18 @@ def _start(master: str | None) -> SparkSession:
         if local:  # workers on this machine run the same Python, with the same packages
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
-        with quiet():
+        with suppress_version_warnings():
             session: SparkSession = builder.getOrCreate()
     except Exception as error:
         hint = f"is {master!r} a master that can be reached? Else {JAVA}" if master else JAVA
         if "PACKAGE_NOT_INSTALLED" in str(error):
             hint = INSTALL_CONNECT
-        raise ClusterError("spark", [Problem(f"Spark did not start: {first_line(error)}", hint)]) from error
+        raise ClusterError("spark", [Problem(f"Spark did not start: {read_first_error_line(error)}", hint)]) from error
     return session
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def suppress_version_warnings() -> Iterator[None]:
     """Suppress PySpark's warnings about the versions of other packages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -119,17 +119,19 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def explain_spark_failure(doing: str) -> Iterator[None]:
-    """Turn an error of Spark into one sentence with a remedy."""
+    """Convert an error of Spark into an error of one sentence with a remedy."""
     try:
-        with quiet():
+        with suppress_version_warnings():
             yield
     except (LargesseError, OSError, MemoryError):
         raise
     except Exception as error:
-        raise ClusterError("spark", [Problem(f"{doing} failed: {_cause(error)}", _remedy(str(error)))]) from error
+        raise ClusterError(
+            "spark", [Problem(f"{doing} failed: {_find_cause(error)}", _find_remedy(str(error)))]
+        ) from error
 
 
-def _remedy(message: str) -> str:
+def _find_remedy(message: str) -> str:
     if "maxResultSize" in message:
         return "raise spark.driver.maxResultSize"
     if "OutOfMemory" in message or "Java heap space" in message:
@@ -141,23 +143,23 @@ def _remedy(message: str) -> str:
     return "nothing was written; look into Spark's own log, and run again"
 
 
-def _cause(error: Exception) -> str:
-    """Return the line of an error that names the cause: in a Python worker, the last of its traceback."""
+def _find_cause(error: Exception) -> str:
+    """Return the line of a Spark error that names its cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if any(line.startswith("Traceback") for line in lines):
         start = next(i for i, line in enumerate(lines) if line.startswith("Traceback"))
         inside = [line for line in lines[start:] if not line.startswith(("File ", "at ", "^", "Traceback"))]
         named = [line for line in inside if line.split(":")[0].split(".")[-1].endswith(("Error", "Exception"))]
         if named:
-            return _shorten(named[0])
-    return first_line(error)
+            return _shorten_message(named[0])
+    return read_first_error_line(error)
 
 
-def first_line(error: Exception) -> str:
-    """Return the first line of the message of an error."""
+def read_first_error_line(error: Exception) -> str:
+    """Return the first line of an error's message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return _shorten(lines[0] if lines else type(error).__name__)
+    return _shorten_message(lines[0] if lines else type(error).__name__)
 
 
-def _shorten(text: str) -> str:
+def _shorten_message(text: str) -> str:
     return text if len(text) <= MAX_CAUSE else f"{text[:MAX_CAUSE]}…"

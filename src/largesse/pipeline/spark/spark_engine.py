@@ -1,4 +1,4 @@
-"""The engine of a cluster: logs come to the driver, customers stay on the executors."""
+"""Engine of a Spark cluster: the driver reads the log, the executors score the customers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from largesse.data import (
 )
 from largesse.errors import InputError, Problem, fail, find_row_limit_problems, refuse, suggest
 from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, PlanCounts, choose_explaining_features
-from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
+from largesse.pipeline.commands import LOCAL_ENGINE, run, show_no_progress
 from largesse.pipeline.customer_table_validation import check_memory, list_memory_reasons
-from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers, Target
-from largesse.pipeline.local_engine import Local, choose_places
+from largesse.pipeline.engine_protocol import Engine, PlanResult, PlanTarget, ScoredCustomers
+from largesse.pipeline.local_engine import LocalEngine, choose_sample_rows
 from largesse.pipeline.spark.chunked_tables import (
     CHUNKS,
     RESULTS,
@@ -47,26 +47,31 @@ from largesse.pipeline.spark.chunked_tables import (
 )
 from largesse.pipeline.spark.executor_tasks import (
     ChunkCosts,
+    CustomerTableSpec,
     PlanTask,
-    TableSpec,
     check_customer_rows,
-    common_costs,
-    draw_chunk,
-    find_ids,
+    draw_chunk_costs,
+    find_common_costs,
+    find_ids_by_hash,
     find_repeated_ids,
-    list_plan,
-    pack_batch,
-    pack_rows,
+    pack_table_chunks,
+    pack_task_result,
     plan_chunk,
-    run_on_rows,
+    run_task_on_rows,
+    sample_chunk_customers,
     score_customer_rows,
-    select_columns,
-    split_hashes,
-    sum_chunk,
-    survey_chunk,
+    select_chunk_columns,
+    split_id_hashes,
+    sum_chunk_at_prices,
     unpack_report,
+    yield_chunk_plan,
 )
-from largesse.pipeline.spark.session import explain_spark_failure, first_line, open_session, quiet
+from largesse.pipeline.spark.session import (
+    explain_spark_failure,
+    open_spark_session,
+    read_first_error_line,
+    suppress_version_warnings,
+)
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy
 from largesse.progress import advance, report_to, start_stage
@@ -99,9 +104,9 @@ def run_on_spark(
     session: Any = None,
     master: str | None = None,
     most_rows: int | str | None = None,
-    progress: Progress = silent,
+    progress: Progress = show_no_progress,
 ) -> dict[str, Any]:
-    """Run a campaign on Spark; leave a run folder and return the numbers of the report.
+    """Run a campaign on Spark into a run folder, and return the report's numbers.
 
     Parameters
     ----------
@@ -127,10 +132,10 @@ def run_on_spark(
     if most_rows is not None:
         refuse("log", find_row_limit_problems(most_rows, "most_rows"))
         found = replace(found, most_rows=most_rows)
-    check_target(plan)
+    check_plan_target(plan)
     with (
-        open_session(session, master) as started,
-        Spark(started, log=log, customers=customers, plan=plan) as engine,
+        open_spark_session(session, master) as started,
+        SparkEngine(started, log=log, customers=customers, plan=plan) as engine,
     ):
         return run(found, out, progress, engine=engine)
 
@@ -141,7 +146,7 @@ def _name_source(source: Any) -> str:
 
 @contextmanager
 def open_engine(engine: str = "local", master: str | None = None, plan_to: str | None = None) -> Iterator[Engine]:
-    """Yield the engine of this name; Spark's session ends with the context."""
+    """Yield the engine with the given name; a new Spark session ends with the context."""
     if engine not in ENGINES:
         fail("engine", Problem(f"there is no engine {engine!r}", suggest(engine, ENGINES)))
     if engine == "local":
@@ -150,13 +155,13 @@ def open_engine(engine: str = "local", master: str | None = None, plan_to: str |
                 fail("engine", Problem(f"{option} {value} is given, but not --engine spark", "add --engine spark"))
         yield LOCAL_ENGINE
         return
-    check_target(plan_to)
-    with open_session(master=master) as session, Spark(session, plan=plan_to) as made:
+    check_plan_target(plan_to)
+    with open_spark_session(master=master) as session, SparkEngine(session, plan=plan_to) as made:
         yield made
 
 
-def check_target(target: str | None) -> None:
-    """Refuse a target of a plan that is neither the name of a table nor an address."""
+def check_plan_target(target: str | None) -> None:
+    """Raise an error if a plan's target is neither a table name nor an address."""
     if target is None or ADDRESS.match(target) or NAME.fullmatch(target.removeprefix(PREFIX)):
         return
     hint = "give a table (table:shop.plan) or an address (s3a://shop/plan.parquet, file:///data/plan.csv)"
@@ -168,20 +173,20 @@ def check_target(target: str | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SparkTable:
-    """Table on Spark: a DataFrame of its rows, or the numbers of `pieces` of its files."""
+    """Table on Spark as a DataFrame or as pieces of files."""
 
     frame: Any
-    spec: TableSpec = field(default_factory=lambda: TableSpec(()))
+    spec: CustomerTableSpec = field(default_factory=lambda: CustomerTableSpec(()))
     path: str = ""  # of the files, or their folder or glob
 
 
 def is_spark_dataframe(source: Any) -> bool:
-    """Return True for a DataFrame of Spark, classic or Connect."""
+    """Return True for a Spark DataFrame, classic or Connect."""
     return hasattr(source, "mapInArrow") and hasattr(source, "sparkSession")
 
 
-def find_source(session: Any, source: Any, what: str) -> SparkTable:
-    """Return the table of a DataFrame, a name, a path or an address; `what` names it in errors."""
+def find_spark_table(session: Any, source: Any, what: str) -> SparkTable:
+    """Return the Spark table of a DataFrame, a table name, a path or an address."""
     if is_spark_dataframe(source):
         return SparkTable(source)
     if not isinstance(source, str | os.PathLike):
@@ -192,15 +197,15 @@ def find_source(session: Any, source: Any, what: str) -> SparkTable:
         text = "/" + text.removeprefix("file:").lstrip("/")
     if ADDRESS.match(text):
         return SparkTable(_read_address(session, text, what))
-    if name := _find_name(session, text, what):
+    if name := _find_table_name(session, text, what):
         return SparkTable(session.table(name))
     pieces = tuple(piece for file in find_files(text, what) for piece in split_into_pieces(file, what))
     # One task for each piece; the rows of this DataFrame are the numbers of pieces.
-    return SparkTable(session.range(0, len(pieces), 1, len(pieces)), TableSpec((), pieces=pieces), text)
+    return SparkTable(session.range(0, len(pieces), 1, len(pieces)), CustomerTableSpec((), pieces=pieces), text)
 
 
-def _find_name(session: Any, text: str, what: str) -> str:
-    """Return the name of a table; empty if the text is the path of a file."""
+def _find_table_name(session: Any, text: str, what: str) -> str:
+    """Return the table name in a text, or an empty text for the path of a file."""
     name = text.removeprefix(PREFIX)
     if name == text and (not NAME.fullmatch(text) or os.path.exists(text)):  # noqa: PTH110
         return ""
@@ -219,11 +224,11 @@ def _read_address(session: Any, address: str, what: str) -> Any:
         return session.read.parquet(address)
     except Exception as error:
         hint = "can Spark reach it, and is it Parquet?"
-        raise InputError(what, [Problem(f"{address} cannot be read: {first_line(error)}", hint)]) from error
+        raise InputError(what, [Problem(f"{address} cannot be read: {read_first_error_line(error)}", hint)]) from error
 
 
-def _list_texts(source: SparkTable) -> list[str]:
-    """Return the text columns of a table."""
+def _list_text_columns(source: SparkTable) -> list[str]:
+    """Return the names of a table's text columns."""
     if source.spec.pieces is None:
         kinds = ("string", "char", "varchar")
         return [field.name for field in source.frame.schema if field.dataType.typeName() in kinds]
@@ -235,8 +240,8 @@ def _list_texts(source: SparkTable) -> list[str]:
 
 
 @final
-class Spark:
-    """Fulfils `Engine` on a Spark session. A context: chunks of a large log are dropped when it ends.
+class SparkEngine:
+    """Engine on a Spark session (`Engine` protocol), used as a context.
 
     Parameters
     ----------
@@ -252,7 +257,7 @@ class Spark:
         self, session: SparkSession, *, log: Any = None, customers: Any = None, plan: str | None = None
     ) -> None:
         self.session, self.log, self.customers, self.plan = session, log, customers, plan
-        self._local, self._stack = Local(), ExitStack()
+        self._local, self._stack = LocalEngine(), ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -269,7 +274,7 @@ class Spark:
         given = source if source is not None else self.log if self.log is not None else campaign.source
         if not (is_spark_dataframe(given) or isinstance(given, str | os.PathLike)):
             return self._local.read_log(campaign, given)
-        table = find_source(self.session, given, "log")
+        table = find_spark_table(self.session, given, "log")
         if table.spec.pieces is not None:
             return self._local.read_log(campaign, table.path)
         features = campaign.roles.get("features")
@@ -279,7 +284,7 @@ class Spark:
         return self._local.read_log(campaign, self._fetch_log(table.frame, None if features is None else named, plain))
 
     def _fetch_log(self, frame: Any, columns: set[str] | None, plain: set[str]) -> Any:
-        """Return the rows of a log as a table or, if there are many, as batches that the executors keep."""
+        """Return a log's rows as a table, or as batches on the executors if there are many rows."""
         check_column_names(frame.columns, 1, "log")
         if columns is not None:
             frame = frame.select(*(f"`{name}`" for name in frame.columns if name in columns))
@@ -287,31 +292,31 @@ class Spark:
             if frame.count() <= DRIVER_ROWS:
                 return frame.toArrow()
             schema = read_table(frame.limit(0).toArrow(), what="log", plain=plain).schema
-            packed = frame.mapInArrow(pack_rows, CHUNKS)
+            packed = frame.mapInArrow(pack_table_chunks, CHUNKS)
         chunks = self._stack.enter_context(keep_chunks(packed, "reading the log"))
 
         def read(names: Sequence[str] | None) -> Iterator[pa.Table]:
             chosen = None if names is None else list(names)
-            for content in chunks.map(partial(select_columns, chosen), "reading the log", "rest"):
+            for content in chunks.map(partial(select_chunk_columns, chosen), "reading the log", "rest"):
                 table = read_table(unpack_table(content), what="log", plain=plain)
                 yield table if chosen is None else table.select(chosen)
 
         def run_there(task: RowTask, names: Sequence[str], wanted: Array) -> Iterator[Array]:
-            job = partial(run_on_rows, task, list(names), frozenset(plain), np.packbits(wanted))
+            job = partial(run_task_on_rows, task, list(names), frozenset(plain), np.packbits(wanted))
             for content in chunks.map(job, "scoring the log", "rest"):
                 yield unpack_arrays(content)["rows"]
 
         return TableBatches(schema, chunks.n, read, run_there)
 
     def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
-        """Find a table of customers; executors check its rows when they score them.
+        """Find a customer table, whose rows the executors check when they score them.
 
         The driver reads the table where all customers are needed at once, and refuses one that does not fit into its memory.
         """
-        table = find_source(self.session, source if self.customers is None else self.customers, "customers")
+        table = find_spark_table(self.session, source if self.customers is None else self.customers, "customers")
         parse, costs = campaign.roles.get("parse") or {}, campaign.levels.cost_columns or ()
         numbers = [*(name for name, kind in features.items() if kind in ("number", "date")), *costs]
-        written = [name for name in _list_texts(table) if name in numbers and name not in parse]
+        written = [name for name in _list_text_columns(table) if name in numbers and name not in parse]
         reasons = list_memory_reasons(campaign.planning)
         if written:
             words = f"numbers that are written as text ({', '.join(map(repr, written))})"
@@ -322,14 +327,14 @@ class Spark:
                 given = table.path if table.spec.pieces is not None else table.frame.toArrow()
             return self._local.open_customers(campaign, given, features)
         customer = campaign.columns.get("customer")
-        spec = TableSpec(tuple(features), customer, tuple(costs), tuple(parse.items()), table.spec.pieces)
+        spec = CustomerTableSpec(tuple(features), customer, tuple(costs), tuple(parse.items()), table.spec.pieces)
         return replace(table, spec=spec)
 
     @contextmanager
     def score(
         self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> Iterator[ScoredCustomers]:
-        """Score customers on the executors; those that the driver has read, on the driver."""
+        """Yield scored customers: on the executors, or on the driver if it has read them."""
         if not isinstance(customers, SparkTable):
             with self._local.score(policy, customers, near, progress, log_scores) as scored:
                 yield scored
@@ -337,13 +342,13 @@ class Spark:
         with ExitStack() as stack:
             with report_to(progress):
                 start_stage("scoring customers")
-                chunks, ids = stack.enter_context(score_source(customers, policy))
-            costs = ChunkCosts(common_costs(policy.options), len(policy.levels))
+                chunks, ids = stack.enter_context(score_spark_table(customers, policy))
+            costs = ChunkCosts(find_common_costs(policy.options), len(policy.levels))
             yield SparkCustomers(chunks, costs, customers.spec.features, ids, self.plan)
 
 
 def _count_customers(table: SparkTable) -> tuple[int, int]:
-    """Return the number of rows and columns of a table; None for the rows if only reading the files would give their number."""
+    """Return the numbers of rows and columns of a table; None for unknown rows."""
     pieces = table.spec.pieces
     if pieces is None:
         return table.frame.count(), len(table.frame.columns)
@@ -356,7 +361,7 @@ def _count_customers(table: SparkTable) -> tuple[int, int]:
 
 @dataclass(eq=False)
 class SparkCustomers:
-    """Fulfils `ScoredCustomers` with chunks that the executors keep."""
+    """Scored customers in chunks on the executors (`ScoredCustomers` protocol)."""
 
     chunks: ChunkedTable
     costs: ChunkCosts
@@ -371,60 +376,60 @@ class SparkCustomers:
         return self.chunks.n
 
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
-        """Return total costs and responses at falling prices; without a price, they are known from scoring."""
+        """Return the customers' total costs and responses at falling prices."""
         if len(prices):
-            sums = self.chunks.sum(partial(sum_chunk, tuple(prices), self.costs), "adding up costs", "scores")
+            sums = self.chunks.sum(partial(sum_chunk_at_prices, tuple(prices), self.costs), "adding up costs", "scores")
         else:
             sums = sum_arrays(map(unpack_arrays, self.chunks.heads))
         return PriceSums(int(sums.pop("n")), **sums)
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> BatchPlan:
-        """Return the best plan within an average or a total budget, all costs times `scale`."""
+        """Return the best plan within an average or total budget, with all costs multiplied by `scale`."""
         costs = replace(self.costs, scale=scale)
 
         def ask(task: Any) -> Iterator[dict[str, Array]]:
             return map(
-                unpack_arrays, self.chunks.map(partial(pack_batch, task, costs), "searching the price", "scores")
+                unpack_arrays, self.chunks.map(partial(pack_task_result, task, costs), "searching the price", "scores")
             )
 
         return allocate_batches(ask, self.n, budget, total=total)
 
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
-        """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest.
+        """Return the lowest and highest average cost at a price, which differ by ties between levels.
 
-        The same pass draws the sample of customers that `Local` draws, on which the features of the report are chosen.
+        The same pass draws the sample of customers that `LocalEngine` draws, on which the features of the report are chosen.
         """
         import pyarrow as pa
 
         highest = (
             2**64 - 1 if self.n <= 2 * MAX_SUMMARY_ROWS else int(2**64 * (1.05 * MAX_SUMMARY_ROWS / self.n))
         )  # some more than needed
-        task = partial(survey_chunk, price, scale, highest, self.features, self.costs)
+        task = partial(sample_chunk_customers, price, scale, highest, self.features, self.costs)
         contents = list(self.chunks.map(task, "splitting ties", "scores", "rest"))
         parts = [unpack_arrays(content) for content in contents]
         table = pa.concat_tables(map(unpack_table_after_arrays, contents)).unify_dictionaries().combine_chunks()
         rows, curves = (np.concatenate([part[name] for part in parts]) for name in ("rows", "curves"))
         paid = parts[0]["paid"] if self.costs.common is not None else np.concatenate([part["paid"] for part in parts])
-        chosen = choose_places(rows, MAX_SUMMARY_ROWS)
+        chosen = choose_sample_rows(rows, MAX_SUMMARY_ROWS)
         batch = rows[chosen], curves[chosen], paid[chosen] if len(paid) > 1 else paid
         self.sample = batch, table.take(chosen).select(list(self.features))
         low, high = np.sum([part["costs"] for part in parts], axis=0) / self.n
         return float(low), float(high)
 
     def draw_costs(self, plan: PlanResult, seeds: Sequence[int], /) -> Array:
-        """Return the total costs (m,), times the plan's scale, of the levels that a plan which explores draws with seeds (m,)."""
+        """Return the total costs (m,) of an exploring plan's random levels under seeds (m,)."""
         part = replace(plan, policy=cast(Policy, plan.policy.options))
-        task = partial(draw_chunk, part, tuple(seeds), self.costs)
+        task = partial(draw_chunk_costs, part, tuple(seeds), self.costs)
         return self.chunks.sum(task, "drawing levels", "scores")["costs"]
 
     def collect(self) -> tuple[Customers, Array, Array]:
-        """Refuse customers who are on the executors: `Spark.open_customers` reads those that are needed at once."""
+        """Raise an error, because the customers are on the executors and not in memory."""
         settings = "constraints, exact = true and exploration for a goal"
         got = f"{settings} need all customers on the driver; these {self.n:,} customers are on the executors"
         fail("customers", Problem(got, "open the customers with the campaign that has these settings"))
 
-    def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
-        """Write a plan, all of it or nothing, in the customers' order; return the counts of the report.
+    def write(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
+        """Write a plan atomically in the customers' order, and return its counts for the report.
 
         The driver writes the files, from chunks that the executors made; a table or an address is written by the executors.
         """
@@ -451,24 +456,24 @@ class SparkCustomers:
         return counts[0]
 
     def draw(self) -> CustomerSample:
-        """Return features and curves of some of the customers, drawn at random."""
-        (_, curves, _), features = self._survey(0.0)
+        """Return a random sample of customers with their features and curves."""
+        (_, curves, _), features = self._draw_cached_sample(0.0)
         return CustomerSample(features, curves)
 
-    def _survey(self, price: float) -> tuple[tuple[Array, Array, Array], pa.Table]:
-        """Return the cached sample of customers; draw it in the pass that sums costs at `price` if it is missing."""
+    def _draw_cached_sample(self, price: float) -> tuple[tuple[Array, Array, Array], pa.Table]:
+        """Return the cached random sample of customers, drawn in the first pass that sums costs at a price."""
         if self.sample is None:
             self.mean_costs(price)
         assert self.sample is not None
         return self.sample
 
     def sample_levels(self, plan: PlanResult) -> tuple[pa.Table, Array]:
-        """Return features (m rows) and planned levels (m,) of some of the customers, drawn at random."""
-        batch, features = self._survey(plan.plan.price)
+        """Return the features and planned levels (m,) of a random sample of customers."""
+        batch, features = self._draw_cached_sample(plan.plan.price)
         return features, plan.decide(*batch)[0]
 
     def _write_table(self, task: PlanTask, target: str) -> None:
-        """Let the executors write the plan to a table or an address, with Spark's own writers."""
+        """Write the plan to a table or an address by Spark's own writers."""
         import pyarrow as pa
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -477,7 +482,7 @@ class SparkCustomers:
         decided = (rows, rows.astype(np.float64) if task.plan.explore else None)
         schema = from_arrow_schema(task.plan.tabulate(ids, decided, curves, curves).schema)
         with explain_spark_failure(f"writing {target}"):
-            writer = self.chunks.rows(partial(list_plan, task), schema, "scores", "rest").write.mode("overwrite")
+            writer = self.chunks.rows(partial(yield_chunk_plan, task), schema, "scores", "rest").write.mode("overwrite")
             if not ADDRESS.match(target):
                 writer.saveAsTable(target.removeprefix(PREFIX))
             elif target.lower().endswith(".csv"):
@@ -487,12 +492,12 @@ class SparkCustomers:
 
 
 @contextmanager
-def score_source(source: SparkTable, policy: Policy) -> Iterator[tuple[ChunkedTable, pa.DataType | None]]:
-    """Score the customers of a table on the executors, and return the type of their ids; refuse the same customers as `Local`."""
+def score_spark_table(source: SparkTable, policy: Policy) -> Iterator[tuple[ChunkedTable, pa.DataType | None]]:
+    """Score the customers of a table on the executors, and return their chunks and the type of their ids."""
     import pyarrow as pa
 
     spec, levels = source.spec, policy.levels
-    with quiet():
+    with suppress_version_warnings():
         frame = source.frame.mapInArrow(
             partial(score_customer_rows, ModelScorer(policy.model), policy.options, spec), CHUNKS
         )
@@ -501,7 +506,7 @@ def score_source(source: SparkTable, policy: Policy) -> Iterator[tuple[ChunkedTa
         schema = _merge_schemas(reports, source)
         if suspects := [rows for _, rows in reports if rows is not None]:
             check_customer_rows(
-                _complete(pa.concat_tables(suspects, promote_options="permissive"), schema), levels, spec
+                _add_missing_columns(pa.concat_tables(suspects, promote_options="permissive"), schema), levels, spec
             )
         if wrong := [report["wrong"] for report, _ in reports if "wrong" in report]:
             subject, problems = wrong[0]
@@ -510,12 +515,12 @@ def score_source(source: SparkTable, policy: Policy) -> Iterator[tuple[ChunkedTa
             check_customer_rows(schema.empty_table(), levels, spec)
         known = spec.customer in schema.names
         if known:
-            _refuse_repeats(chunks, str(spec.customer))
+            _refuse_repeated_ids(chunks, str(spec.customer))
         yield chunks, schema.field(spec.customer).type if known else None
 
 
 def _merge_schemas(reports: Sequence[tuple[dict[str, Any], Any]], source: SparkTable) -> pa.Schema:
-    """Return the schema of the whole table; refuse files that do not fit together."""
+    """Return the common schema of a table's files, or raise an error if they differ."""
     import pyarrow as pa
 
     heads = [report for report, _ in reports]
@@ -531,24 +536,24 @@ def _merge_schemas(reports: Sequence[tuple[dict[str, Any], Any]], source: SparkT
     return merge_schemas([Path(path) for path in files], [first[path] for path in files], "customers")
 
 
-def _complete(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a table with all columns of a schema; missing columns are added empty."""
+def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a table with all columns of a schema, where missing columns are empty."""
     import pyarrow as pa
 
     known = {name: table.column(name) for name in table.column_names}
     return pa.table({f.name: known.get(f.name, pa.nulls(len(table), f.type)) for f in schema})
 
 
-def _refuse_repeats(chunks: ChunkedTable, customer: str) -> None:
-    """Refuse ids that come more than once."""
+def _refuse_repeated_ids(chunks: ChunkedTable, customer: str) -> None:
+    """Raise an error for customer ids that occur more than once."""
     import pyarrow as pa
 
     buckets, doing = max(chunks.n // BUCKET_IDS, 1), "comparing ids"
     with explain_spark_failure(doing):
         ids = chunks.frame.where("n > 0").select("place", "n", "rest")
-        parted = ids.mapInArrow(partial(split_hashes, buckets), RESULTS).repartition(buckets, "place")
+        parted = ids.mapInArrow(partial(split_id_hashes, buckets), RESULTS).repartition(buckets, "place")
         met = parted.mapInArrow(find_repeated_ids, RESULTS).toArrow()
     if hashes := b"".join(met.column("content").to_pylist()):
-        found = [unpack_table(content) for content in chunks.map(partial(find_ids, hashes), doing, "rest")]
+        found = [unpack_table(content) for content in chunks.map(partial(find_ids_by_hash, hashes), doing, "rest")]
         ids = pa.concat_tables(found, promote_options="permissive")
         make_checked_customers(ids.rename_columns([customer]), customer=customer)
