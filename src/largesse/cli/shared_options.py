@@ -83,7 +83,7 @@ Most = Annotated[
 def select_given_options(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Return the named options that the user has set.
 
-    >>> pick({"level": "coupon", "weight": None, "out": "run"}, ["level", "weight"])
+    >>> select_given_options({"level": "coupon", "weight": None, "out": "run"}, ["level", "weight"])
     {'level': 'coupon'}
     """
     return {name: options[name] for name in names if options[name] is not None}

@@ -46,7 +46,7 @@ def find_assignment_unit(
     features: Collection[str] = (),
     cluster: str | None = None,
 ) -> AssignmentUnit | None:
-    """Find the coarsest column within whose values the level is constant; None if no column is.
+    """Find the coarsest column within whose values the level is constant; return None without such a column.
 
     Columns in `skip`, such as the level itself, are not searched. Of columns with the same groups, the named `cluster` is preferred,
     then one that is no feature.

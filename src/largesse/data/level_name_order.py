@@ -13,7 +13,7 @@ from largesse.data.text_parsing import parse_numbers
 
 
 def split_words(text: str) -> frozenset[str]:
-    """Return the words of a text."""
+    """Split a text into its set of words."""
     return frozenset(text.split())
 
 

@@ -83,7 +83,7 @@ def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
 
 
 def encode_log_without_propensities(log: Log, seed: int = 0, fold: Array | None = None) -> LevelFeatures | None:
-    """Encode the features of a log without propensities; return None for a log with propensities."""
+    """Encode the features of a log unless its propensities are given; otherwise return None."""
     return encode_for_levels(log, seed=seed, fold=fold) if log.propensity is None else None
 
 

@@ -132,7 +132,7 @@ def _choose_rule_column(
 
 
 def _predict_spend(scores: Scores, policy: Array, rows: Array) -> float:
-    """Return a policy's mean expected cost on some rows."""
+    """Return the mean expected cost of a policy on some rows of the log."""
     weight = _select_nonzero_weights(scores, rows)
     if is_level_array(policy):
         cost = scores.expected_costs[rows, policy[rows]]

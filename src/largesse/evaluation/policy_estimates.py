@@ -151,12 +151,12 @@ def count_if_few_nonzero_responses(scores: Scores, policy: Array) -> int | None:
 
 
 def estimate_from_influence(scores: Scores, influence: Influence) -> Estimate:
-    """Return the estimate, with its interval, that belongs to influence values of a log's rows."""
+    """Convert influence values of a log's rows to the estimate with its interval."""
     return influence.estimate(scores.weight, scores.cluster)
 
 
 def estimate_from_policy_influence(scores: Scores, influence: PolicyInfluence) -> tuple[Estimate, Estimate]:
-    """Return the estimates of value and spend that belong to influence values of a log's rows."""
+    """Convert influence values of a log's rows to the estimates of value and spend, with intervals."""
     return estimate_from_influence(scores, influence.value), estimate_from_influence(scores, influence.spend)
 
 

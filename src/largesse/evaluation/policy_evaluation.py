@@ -337,7 +337,7 @@ def _apply_policy_model(log: Log, policy: Any) -> PolicyToEvaluate:
 def learn_policy_at_budget(
     candidate: PolicyToEvaluate, scores: Scores, constraints: Constraints | None = None
 ) -> PolicyToEvaluate:
-    """Plan the log's rows at the budget of the record, unless the record already has a policy."""
+    """Learn a policy for the log's rows at a budget, unless the policy is given."""
     if candidate.policy is not None or candidate.budget is None:
         return candidate
     planner = None if constraints is None else ConstrainedFoldPlanner(constraints, len(scores.level))

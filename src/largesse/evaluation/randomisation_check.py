@@ -39,7 +39,7 @@ def run_independence_test(
     permutations: int = N_PERMUTATIONS,
     seed: int = 0,
 ) -> IndependenceTest:
-    """Test the independence of features (n, p) and levels (n,) by permutation, of clusters if assigned by cluster.
+    """Test the independence of features (n, p) and levels (n,) by random permutation of rows or clusters.
 
     With `strata` (n,) it is the independence within strata.
     """

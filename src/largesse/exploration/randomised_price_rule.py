@@ -69,7 +69,7 @@ def fit_rule_to_budget(curves: Array, costs: Array, budget: float, rate: float =
     """Fit a randomised price rule whose average cost, including exploration, equals the budget.
 
     >>> fit_rule_to_budget(np.tile([0.0, 1.0], (10, 1)), np.array([0.0, 1.0]), budget=0.3)
-    Mixture(price=1.0, tie_probability=0.3, exploration_rate=0.0)
+    RandomisedPriceRule(price=1.0, tie_probability=0.3, exploration_rate=0.0)
     """
     wide = np.broadcast_to(costs, np.shape(curves))
     rest = compute_remaining_budget(float(wide.min(axis=1).mean()), float(wide.mean()), budget, rate)

@@ -88,7 +88,7 @@ class PriceSensitivity:
 
 @dataclass(frozen=True)
 class DecisionReasons:
-    """Reasons for decisions on held-out rows: typical customers, price sensitivity, feature importance."""
+    """Explanation of decisions on held-out rows: typical customers, price sensitivity, feature importance."""
 
     examples: tuple[DecisionExample, ...] = ()
     moves: tuple[PriceSensitivity, ...] = ()
