@@ -1,4 +1,4 @@
-"""How long allocation takes, beside what people would write: one run, side by side, medians.
+"""Time and memory of allocation compared with simpler implementations and other packages, as medians.
 
     python benchmarks/allocate.py [largest n, default 1e6] [repeats, default 7]
 
@@ -26,8 +26,8 @@ from largesse.allocation.plan_and_frontier import allocate, frontier
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
-def task(n: int, K: int, own: bool, seed: int = 0) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return rising curves that need not be concave, costs and an average budget that about half the best plan costs."""
+def make_allocation_task(n: int, K: int, own: bool, seed: int = 0) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return random rising curves, costs, and a budget of about half the cost of the best plan."""
     rng = np.random.default_rng(seed)
     curves = np.cumsum(rng.random((n, K), dtype=np.float32), axis=1)
     if own:
@@ -37,8 +37,8 @@ def task(n: int, K: int, own: bool, seed: int = 0) -> tuple[np.ndarray, np.ndarr
     return curves, np.arange(K, dtype=np.float32), 0.3 * K
 
 
-def bisection(curves: np.ndarray, costs: np.ndarray, budget: float, steps: int = 60) -> np.ndarray:
-    """The rule of the paper's Proposition 1 as one would write it in NumPy."""
+def allocate_by_bisection(curves: np.ndarray, costs: np.ndarray, budget: float, steps: int = 60) -> np.ndarray:
+    """Allocate by the paper's Proposition 1 with a bisection in NumPy."""
     rows, low, high = np.arange(len(curves)), 0.0, 1e3
     for _ in range(steps):
         price = (low + high) / 2
@@ -48,12 +48,12 @@ def bisection(curves: np.ndarray, costs: np.ndarray, budget: float, steps: int =
     return levels
 
 
-def full_sort(curves: np.ndarray, costs: np.ndarray, budget: float) -> float:
-    """Every hull step of every customer, sorted."""
+def find_price_by_full_sort(curves: np.ndarray, costs: np.ndarray, budget: float) -> float:
+    """Return the price of a budget after sorting every hull step of every customer."""
     return frontier(curves, costs).price_at(budget)
 
 
-def highs(curves: np.ndarray, costs: np.ndarray, budget: float) -> float:
+def solve_by_highs(curves: np.ndarray, costs: np.ndarray, budget: float) -> float:
     from scipy.optimize import linprog
     from scipy.sparse import eye, kron
 
@@ -66,8 +66,8 @@ def highs(curves: np.ndarray, costs: np.ndarray, budget: float) -> float:
     return -float(found.fun) / n
 
 
-def maq_path(curves: np.ndarray, costs: np.ndarray, budget: float) -> Any:
-    """`maq` takes gains over a free first level and costs above zero."""
+def fit_maq_path(curves: np.ndarray, costs: np.ndarray, budget: float) -> Any:
+    """Fit the path of `maq`, which takes gains over a free first level and costs above zero."""
     from maq import MAQ
 
     gains = (curves - curves[:, :1])[:, 1:].astype(np.float64)
@@ -75,7 +75,7 @@ def maq_path(curves: np.ndarray, costs: np.ndarray, budget: float) -> Any:
     return MAQ(budget=budget, n_bootstrap=0).fit(gains, np.ascontiguousarray(paid), gains)
 
 
-def timed(work: Callable[[], Any], repeats: int) -> float:
+def measure_median_seconds(work: Callable[[], Any], repeats: int) -> float:
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -84,8 +84,8 @@ def timed(work: Callable[[], Any], repeats: int) -> float:
     return median(times)
 
 
-def side_by_side(works: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Return medians; the works take turns, so that a busy machine is busy for all of them."""
+def measure_alternating_seconds(works: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Return the median seconds of several functions that run in alternation."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
@@ -95,7 +95,7 @@ def side_by_side(works: dict[str, Callable[[], Any]], repeats: int) -> dict[str,
     return {name: median(taken) for name, taken in times.items()}
 
 
-def importable(name: str) -> bool:
+def is_importable(name: str) -> bool:
     try:
         __import__(name)
     except ImportError:
@@ -103,7 +103,7 @@ def importable(name: str) -> bool:
     return True
 
 
-def table(largest: int, repeats: int) -> dict[tuple[int, int, bool], dict[str, float]]:
+def print_time_table(largest: int, repeats: int) -> dict[tuple[int, int, bool], dict[str, float]]:
     found = {}
     print(
         f"{'n':>10} {'K':>3} {'costs':>7} {'copy':>9} {'allocate':>9} {'bisect':>9} {'sort':>9} {'ratio':>6} {'x copy':>6}"
@@ -113,19 +113,21 @@ def table(largest: int, repeats: int) -> dict[tuple[int, int, bool], dict[str, f
             for own in (False, True):
                 if n * K * (2 if own else 1) > 2e8:
                     continue  # would not fit beside the others
-                curves, costs, budget = task(n, K, own)
+                curves, costs, budget = make_allocation_task(n, K, own)
                 works: dict[str, Callable[[], Any]] = {
                     "copy": lambda a=curves: a.copy(),
                     "allocate": lambda a=curves, c=costs, b=budget: allocate(a, c, b),
                 }
                 if n <= 1_000_000:
-                    works["bisection"] = lambda a=curves, c=costs, b=budget: bisection(a, c, b)
-                    works["sort"] = lambda a=curves, c=costs, b=budget: full_sort(a, c, b)
-                    if importable("maq"):
-                        works["maq"] = lambda a=curves, c=costs, b=budget: maq_path(a, c, b)
-                took = side_by_side(works, repeats if n <= 1_000_000 else max(repeats // 2, 1))
+                    works["bisection"] = lambda a=curves, c=costs, b=budget: allocate_by_bisection(a, c, b)
+                    works["sort"] = lambda a=curves, c=costs, b=budget: find_price_by_full_sort(a, c, b)
+                    if is_importable("maq"):
+                        works["maq"] = lambda a=curves, c=costs, b=budget: fit_maq_path(a, c, b)
+                took = measure_alternating_seconds(works, repeats if n <= 1_000_000 else max(repeats // 2, 1))
                 if n * K <= 50_000:
-                    took["HiGHS"] = timed(lambda a=curves, c=costs, b=budget: highs(a, c, b), 1)
+                    took["HiGHS"] = measure_median_seconds(
+                        lambda a=curves, c=costs, b=budget: solve_by_highs(a, c, b), 1
+                    )
                 found[n, K, own] = took
                 more = "".join(f"  {name} {took[name] * 1e3:.0f} ms" for name in ("maq", "HiGHS") if name in took)
                 print(
@@ -139,11 +141,14 @@ def table(largest: int, repeats: int) -> dict[tuple[int, int, bool], dict[str, f
     return found
 
 
-def bars(repeats: int) -> None:
+def print_limits(repeats: int) -> None:
     n, K = 1_000_000, 5
-    curves, costs, budget = task(n, K, False)
-    took = side_by_side(
-        {"bisection": lambda: bisection(curves, costs, budget), "frontier": lambda: frontier(curves, costs)},
+    curves, costs, budget = make_allocation_task(n, K, False)
+    took = measure_alternating_seconds(
+        {
+            "bisection": lambda: allocate_by_bisection(curves, costs, budget),
+            "frontier": lambda: frontier(curves, costs),
+        },
         min(repeats, 5),
     )
     print(f"frontier 1e6 x 5: {took['frontier']:.3f} s, {took['frontier'] / took['bisection']:.2f} of one bisection")
@@ -160,7 +165,7 @@ def bars(repeats: int) -> None:
         rng = np.random.default_rng(seed)
         rough, paid = rng.random((n, K), dtype=np.float32), np.append(0.0, np.sort(rng.random(K - 1) * 5))
         half = float(paid.mean()) / 2
-        took = side_by_side(
+        took = measure_alternating_seconds(
             {
                 "default": lambda a=rough, c=paid, b=half: allocate(a, c, b),
                 "exact": lambda a=rough, c=paid, b=half: allocate(a, c, b, exact=True),
@@ -178,7 +183,7 @@ def bars(repeats: int) -> None:
         segment, total = rng.integers(0, 20, n), 1.2 * n
         budgets = {s: float(total / 20 * (0.7 + 0.6 * rng.random())) for s in range(20)}
         rules = Constraints(caps={4: 100_000, 3: 150_000}, segment=segment, segment_budgets=budgets)
-        took = side_by_side(
+        took = measure_alternating_seconds(
             {
                 "default": lambda b=total: allocate(curves, costs, total=b),
                 "rules": lambda b=total, r=rules: allocate(curves, costs, total=b, constraints=r),
@@ -195,14 +200,14 @@ def bars(repeats: int) -> None:
 PROBE = """
 import json, resource, sys, time
 sys.path.insert(0, "benchmarks")
-from allocate import allocate, task
+from allocate import allocate, make_allocation_task
 n, K, own = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "own"
-small = task(40_000, K, own)
+small = make_allocation_task(40_000, K, own)
 start = time.perf_counter()
 allocate(*small)
 first = time.perf_counter() - start
 allocate(*small)
-work = task(n, K, own)
+work = make_allocation_task(n, K, own)
 # What making the task took is given back; the peak from here on is the plan's.
 with open("/proc/self/clear_refs", "w") as file:
     file.write("5")
@@ -215,7 +220,7 @@ print(json.dumps({"first_s": round(first, 2), "extra": (now("VmHWM") - before) /
 """
 
 
-def memory() -> None:
+def print_memory() -> None:
     for n, K, own in ((1_000_000, 5, False), (1_000_000, 5, True), (1_000_000, 20, False)):
         args = [sys.executable, "-c", PROBE, str(n), str(K), "own" if own else "common"]
         # Freed memory goes back to the system at once, so that the peak is not hidden in what making the task left.
@@ -232,17 +237,17 @@ def main() -> None:
     repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 7
     for own in (False, True):
         for K in (5, 20):
-            small = task(40_000, K, own)
+            small = make_allocation_task(40_000, K, own)
             start = time.perf_counter()
             allocate(*small)
             print(f"first call, K={K}, {'own' if own else 'common'} costs: {time.perf_counter() - start:.2f} s")
-    found = table(largest, repeats)
+    found = print_time_table(largest, repeats)
     for K in (5, 20):
         if (10_000_000, K, False) in found:
             each = found[10_000_000, K, False]["allocate"] / found[1_000_000, K, False]["allocate"] / 10
             print(f"time per customer at 1e7, K={K}: {each:.2f} of that at 1e6")
-    bars(repeats)
-    memory()
+    print_limits(repeats)
+    print_memory()
 
 
 if __name__ == "__main__":

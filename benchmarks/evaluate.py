@@ -1,4 +1,4 @@
-"""How long judging a policy takes: python benchmarks/evaluate.py [rows].
+"""Time of evaluating a policy: python benchmarks/evaluate.py [rows].
 
 All seven estimators with intervals, against the plain NumPy formula of the doubly robust one alone, measured side by
 side; the memory they take at their peak; and a bootstrap of 1,000 replicates over clusters of two to three rows.
@@ -19,10 +19,10 @@ from largesse.evaluation.influence_functions import estimate_with_every_estimato
 LEVELS, REPEATS = 5, 7
 
 
-def plain(
+def evaluate_by_plain_formula(
     curves: np.ndarray, level: np.ndarray, response: np.ndarray, propensity: np.ndarray, policy: np.ndarray
 ) -> tuple[float, float]:
-    """Value and standard error by the doubly robust formula, as it is written in books."""
+    """Return the doubly robust value and its standard error by the textbook formula."""
     rows = np.arange(len(level))
     if policy.ndim == 1:
         weight, direct = (policy == level) / propensity, curves[rows, policy]
@@ -32,8 +32,8 @@ def plain(
     return float(score.mean()), float(score.std(ddof=1) / np.sqrt(len(score)))
 
 
-def alternately(*works: Callable[[], Any]) -> list[float]:
-    """Return the least seconds of each, taken in turns: what else the machine does falls on all alike."""
+def measure_fastest_seconds(*works: Callable[[], Any]) -> list[float]:
+    """Return the smallest number of seconds of several functions that run in alternation."""
     taken = np.full((REPEATS, len(works)), np.inf)
     for i in range(REPEATS):
         for j, work in enumerate(works):
@@ -51,8 +51,9 @@ def main(rows: int = 1_000_000) -> None:
     print(f"{rows:,} rows, {LEVELS} levels; a policy of")
     for name, judge in (("probabilities", policy), ("levels", rng.integers(0, LEVELS, rows))):
         log = (curves, level, response, propensity, judge)
-        books, seven = alternately(
-            lambda log=log: plain(*log), lambda log=log: estimate_with_every_estimator(weight_log_rows(*log))
+        books, seven = measure_fastest_seconds(
+            lambda log=log: evaluate_by_plain_formula(*log),
+            lambda log=log: estimate_with_every_estimator(weight_log_rows(*log)),
         )
         print(f"{name}: plain formula of dr {books:.3f} s; seven estimators {seven:.3f} s, {seven / books:.2f} ×")
     log = (curves, level, response, propensity, policy)
@@ -60,7 +61,7 @@ def main(rows: int = 1_000_000) -> None:
     found = estimate_with_every_estimator(weight_log_rows(*log))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert np.allclose((found["dr"].estimate, found["dr"].se), plain(*log))
+    assert np.allclose((found["dr"].estimate, found["dr"].se), evaluate_by_plain_formula(*log))
     print(f"peak memory of the seven: {peak / 2**20:.0f} MiB, {peak / curves.nbytes:.2f} × the curves")
     cluster = rng.integers(0, rows * 2 // 5, rows)
     one = weight_log_rows(*log)

@@ -1,4 +1,4 @@
-"""Do exported policies decide as the policy does? A million customers, in DuckDB and in ONNX Runtime.
+"""Comparison of exported policies with the policy itself, for a million customers in DuckDB and ONNX Runtime.
 
     python benchmarks/export.py                 # linear, additive, boosting, quick
     python benchmarks/export.py --models auto,sire --rows 100000
@@ -61,8 +61,8 @@ def draw_log(rows: int) -> Any:
     return lg.read_log(table, level="coupon", response="bought", customer="customer", levels=LEVELS)
 
 
-def decide(policy: Any, table: pa.Table) -> tuple[Any, Any, dict[str, int]]:
-    """Return levels and responses of customers, and how many are tied."""
+def decide_and_count_ties(policy: Any, table: pa.Table) -> tuple[Any, Any, dict[str, int]]:
+    """Return the levels and responses of customers, and the number of ties between levels."""
     told = policy.explain(table.drop_columns(["customer"]))
     worth = np.sort(told.worth, axis=1)
     apart = worth[:, -1] - worth[:, -2]
@@ -95,12 +95,12 @@ def run_onnx(policy: Any, model: bytes, table: pa.Table) -> tuple[Any, Any]:
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
 
 
-def measure(name: str, log: Any, table: pa.Table) -> None:
+def compare_exports(name: str, log: Any, table: pa.Table) -> None:
     model = make_model(name).fit(log)
     policy = lg.Policy(model, log.levels).calibrate(log, budget=6.0)
     million = 1e6 / table.num_rows
     start = time.perf_counter()
-    levels, response, ties = decide(policy, table)
+    levels, response, ties = decide_and_count_ties(policy, table)
     own = (time.perf_counter() - start) * million
     print(f"{name}: tied {ties}; the policy itself takes {own:.1f} s", flush=True)
     for target in ("duckdb", "onnx"):
@@ -128,4 +128,4 @@ if __name__ == "__main__":
     options = parser.parse_args()
     log, table = draw_log(options.log_rows), draw_customers(options.rows, 7, odd=True)
     for name in options.models.split(","):
-        measure(name, log, table)
+        compare_exports(name, log, table)

@@ -1,4 +1,4 @@
-"""How long the door takes: a mixed log of a million rows and thirty columns, read and checked, with its peak memory.
+"""Time and memory of reading and checking a mixed log of a million rows and thirty columns.
 
     python benchmarks/read.py [rows]
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 
-def mixed_log(rows: int, seed: int = 0) -> pa.Table:
+def make_mixed_log(rows: int, seed: int = 0) -> pa.Table:
     """Return a log with 10 numbers, 4 whole numbers, 3 booleans, 7 texts (up to 5,000 values), 2 dates, gaps in most."""
     rng = np.random.default_rng(seed)
 
@@ -65,7 +65,7 @@ def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.parquet"
-        table = mixed_log(rows)
+        table = make_mixed_log(rows)
         pq.write_table(table, path)
         print(f"{table.num_rows:,} rows x {table.num_columns} columns, {path.stat().st_size / 2**20:.0f} MiB")
         for name, work in READ.items():

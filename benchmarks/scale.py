@@ -48,8 +48,8 @@ name = "linear"
 """
 
 
-def shop_rows(rows: int, seed: int, first: int = 0, *, log: bool) -> Any:
-    """Return a table of an id, five numbers, two texts, a flag and a date; a log has a level and a response, too."""
+def make_shop_rows(rows: int, seed: int, first: int = 0, *, log: bool) -> Any:
+    """Return a table of an id, five numbers, two texts, a flag and a date, for a log with level and response."""
     import pyarrow as pa
 
     rng = np.random.default_rng(seed)
@@ -68,21 +68,21 @@ def shop_rows(rows: int, seed: int, first: int = 0, *, log: bool) -> Any:
     return pa.table(columns)
 
 
-def write_rows(file: Path, rows: int, *, log: bool) -> None:
-    """Write a table of `shop_rows`, part by part."""
+def write_shop_rows(file: Path, rows: int, *, log: bool) -> None:
+    """Write a large table of `make_shop_rows` part by part."""
     import pyarrow.parquet as pq
 
     writer = None
     for k, start in enumerate(range(0, rows, CHUNK)):
-        table = shop_rows(min(CHUNK, rows - start), k + 1, start, log=log)
+        table = make_shop_rows(min(CHUNK, rows - start), k + 1, start, log=log)
         writer = writer or pq.ParquetWriter(file, table.schema)
         writer.write_table(table)
     assert writer is not None
     writer.close()
 
 
-def measure(work: Callable[[], None]) -> dict[str, float]:
-    """Return seconds, seconds of CPU and the peak of memory in GB of this process."""
+def measure_time_and_memory(work: Callable[[], None]) -> dict[str, float]:
+    """Return the seconds, CPU seconds and peak memory in GB of a function in this process."""
     start, cpu = time.perf_counter(), time.process_time()
     work()
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -93,8 +93,8 @@ def measure(work: Callable[[], None]) -> dict[str, float]:
     }
 
 
-def apart(step: str, folder: Path) -> dict[str, float]:
-    """Run one step in a process of its own, and return what it measured."""
+def run_step_in_process(step: str, folder: Path) -> dict[str, float]:
+    """Run one benchmark step in a new process, and return its time and memory."""
     done = subprocess.run([sys.executable, __file__, step, str(folder)], check=True, stdout=subprocess.PIPE, text=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
@@ -102,8 +102,8 @@ def apart(step: str, folder: Path) -> dict[str, float]:
 # -- run ------------------------------------------------------------------------------------------------------------------
 
 
-def mixed_rows(rows: int, seed: int = 0) -> Any:
-    """Return a log of forty mixed columns: numbers, skewed ones, gaps, counts, texts of few and of many words, a day, a flag."""
+def make_mixed_rows(rows: int, seed: int = 0) -> Any:
+    """Return a log of forty mixed columns with missing values."""
     import pyarrow as pa
 
     rng = np.random.default_rng(seed)
@@ -128,8 +128,8 @@ def mixed_rows(rows: int, seed: int = 0) -> Any:
     return pa.table(columns)
 
 
-def run_all(folder: Path) -> None:
-    """Run as `largesse run` does; say what every stage costs."""
+def run_mixed_log(folder: Path) -> None:
+    """Run a campaign as `largesse run` does, and print the time of every stage."""
     from largesse.campaign import read_campaign
     from largesse.pipeline import run
 
@@ -145,17 +145,17 @@ def run_all(folder: Path) -> None:
     say("end", 1.0)
 
 
-def run_section(rows: int | None) -> None:
+def measure_run_section(rows: int | None) -> None:
     import pyarrow.parquet as pq
 
     for count in (2_000, 20_000, 200_000, 1_000_000) if rows is None else (rows,):
         folder = Path(tempfile.mkdtemp(prefix="largesse-scale-"))
         try:
-            pq.write_table(mixed_rows(count), folder / "log.parquet")
+            pq.write_table(make_mixed_rows(count), folder / "log.parquet")
             lines = CAMPAIGN.splitlines()
             lines = [line for line in lines if "customer" not in line and "linear" not in line and line != "[model]"]
             (folder / "campaign.toml").write_text("\n".join(lines), encoding="utf-8")
-            found = apart("run-all", folder)
+            found = run_step_in_process("run-all", folder)
             line = f"{found['seconds']:7.1f} s  {found['cpu']:7.1f} s of CPU  peak {found['peak_gb']:.2f} GB"
             print(f"{count:9,} rows × 40: {line}", flush=True)
         finally:
@@ -165,8 +165,8 @@ def run_section(rows: int | None) -> None:
 # -- log ------------------------------------------------------------------------------------------------------------------
 
 
-def run_large(folder: Path) -> None:
-    """Run as `largesse run` does; say what every stage takes, and the most memory until its end."""
+def run_large_log(folder: Path) -> None:
+    """Run a campaign on a large log, and print the time and peak memory of every stage."""
     from largesse.campaign import read_campaign
     from largesse.pipeline import run
 
@@ -182,15 +182,15 @@ def run_large(folder: Path) -> None:
     say("end", 1.0)
 
 
-def log_section(rows: int) -> None:
+def measure_log_section(rows: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="largesse-scale-"))
     try:
-        write_rows(folder / "log.parquet", rows, log=True)
+        write_shop_rows(folder / "log.parquet", rows, log=True)
         text = CAMPAIGN + "\n[data]\nmost_rows = 500000\n"
         (folder / "campaign.toml").write_text(text, encoding="utf-8")
         size = (folder / "log.parquet").stat().st_size
         print(f"a log of {rows:,} rows, {size / 1e9:.2f} GB of Parquet", flush=True)
-        found = apart("run-large", folder)
+        found = run_step_in_process("run-large", folder)
         line = f"{found['seconds']:.1f} s  {found['cpu']:.1f} s of CPU  peak {found['peak_gb']:.2f} GB"
         print(f"{line}: {found['peak_gb'] * 2**30 / rows:.0f} bytes a row")
     finally:
@@ -200,20 +200,20 @@ def log_section(rows: int) -> None:
 # -- plan -----------------------------------------------------------------------------------------------------------------
 
 
-def make_customers(folder: Path, rows: int) -> None:
+def write_customer_table(folder: Path, rows: int) -> None:
     import pyarrow.parquet as pq
 
     from largesse.campaign import read_campaign
     from largesse.pipeline import fit
 
-    pq.write_table(shop_rows(20_000, 0, log=True), folder / "log.parquet")
+    pq.write_table(make_shop_rows(20_000, 0, log=True), folder / "log.parquet")
     (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
-    write_rows(folder / "customers.parquet", rows, log=False)
+    write_shop_rows(folder / "customers.parquet", rows, log=False)
     fit(read_campaign(folder), folder / "run")
 
 
-def write_back(folder: Path) -> None:
-    """Read the table and write it again unchanged, batch by batch: the least that any plan must do."""
+def rewrite_table(folder: Path) -> None:
+    """Read the customer table and write it unchanged, batch by batch, as a lower bound of a plan's time."""
     import pyarrow.parquet as pq
 
     with (
@@ -224,8 +224,8 @@ def write_back(folder: Path) -> None:
             writer.write_table(opened.read_row_group(group))
 
 
-def score_alone(folder: Path) -> None:
-    """Read the table and score every customer: encoding and the model, nothing kept."""
+def score_customers(folder: Path) -> None:
+    """Read the customer table and score every customer without writing."""
     from largesse.data import open_batches
     from largesse.policy import Policy
     from largesse.records import Customers
@@ -236,8 +236,8 @@ def score_alone(folder: Path) -> None:
         predict_curves_and_costs(policy.model, Customers(table.drop_columns("id")))
 
 
-def plan_all(folder: Path) -> None:
-    """Plan as `largesse plan` does."""
+def plan_customers(folder: Path) -> None:
+    """Plan for the customer table as `largesse plan` does."""
     from largesse.pipeline import plan
 
     last = [time.perf_counter(), "start"]
@@ -255,8 +255,8 @@ def plan_all(folder: Path) -> None:
 # -- spark ----------------------------------------------------------------------------------------------------------------
 
 
-def look_at_processes() -> tuple[dict[str, float], dict[str, float]]:
-    """Return the CPU seconds and the largest resident GB of this process and all below it, by kind."""
+def measure_processes() -> tuple[dict[str, float], dict[str, float]]:
+    """Return the CPU seconds and peak memory in GB of this process and its children, by kind."""
     found = {}
     for place in Path("/proc").iterdir():
         if place.name.isdigit():
@@ -283,14 +283,14 @@ def look_at_processes() -> tuple[dict[str, float], dict[str, float]]:
 
 
 def plan_on_spark(folder: Path) -> None:
-    """Plan as `largesse plan --engine spark` does; say what every stage costs."""
+    """Plan as `largesse plan --engine spark` does, and print the time of every stage."""
     from largesse.pipeline import open_engine, plan
 
     peak: dict[str, float] = {}
     last: list[Any] = ["", 0.0, {}]
 
     def say(stage: str, _done: float) -> None:
-        cpu, memory = look_at_processes()
+        cpu, memory = measure_processes()
         peak.update({kind: max(peak.get(kind, 0.0), size) for kind, size in memory.items()})
         if stage != last[0]:
             now = time.perf_counter()
@@ -302,28 +302,28 @@ def plan_on_spark(folder: Path) -> None:
 
     sizes = {"customers": (folder / "customers.parquet").stat().st_size}
     with open_engine("spark", os.environ.get("MASTER", "local[2]")) as engine:
-        engine.session.range(0, 2, 1, 2).mapInArrow(touch, "id long").count()  # workers are there
-        start, before = time.perf_counter(), sum(look_at_processes()[0].values())
+        engine.session.range(0, 2, 1, 2).mapInArrow(read_every_batch, "id long").count()  # workers are there
+        start, before = time.perf_counter(), sum(measure_processes()[0].values())
         plan(folder / "run", str(folder / "customers.parquet"), progress=say, engine=engine)
         say("end", 1.0)
-        total, seconds = sum(look_at_processes()[0].values()) - before, time.perf_counter() - start
+        total, seconds = sum(measure_processes()[0].values()) - before, time.perf_counter() - start
     sizes["plan"] = (folder / "run" / "plan.parquet").stat().st_size
     print("GB on disk: " + ", ".join(f"{name} {size / 1e9:.2f}" for name, size in sizes.items()), file=sys.stderr)
     largest = ", ".join(f"{kind} {size:.2f}" for kind, size in peak.items())
     print(f"{'spark in all':20} {seconds:7.1f} s {total:7.1f} s of CPU; GB: {largest}", file=sys.stderr)
 
 
-def touch(batches: Any) -> Any:
+def read_every_batch(batches: Any) -> Any:
     import largesse.pipeline  # noqa: F401
 
     yield from batches
 
 
-def spark_section(rows: int) -> None:
+def measure_spark_section(rows: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="largesse-scale-"))
     try:
-        make_customers(folder, rows)
-        local = apart("plan-all", folder)
+        write_customer_table(folder, rows)
+        local = run_step_in_process("plan-all", folder)
         print(f"{rows:,} customers on one machine: {local['seconds']:.1f} s, {local['cpu']:.1f} s of CPU", flush=True)
         subprocess.run([sys.executable, __file__, "spark-all", str(folder)], check=True)
     finally:
@@ -331,22 +331,22 @@ def spark_section(rows: int) -> None:
 
 
 STEPS: dict[str, Callable[[Path], None]] = {
-    "run-all": run_all,
-    "run-large": run_large,
-    "write-back": write_back,
-    "score": score_alone,
-    "plan-all": plan_all,
+    "run-all": run_mixed_log,
+    "run-large": run_large_log,
+    "write-back": rewrite_table,
+    "score": score_customers,
+    "plan-all": plan_customers,
     "spark-all": plan_on_spark,
 }
 
 
-def plan_section(rows: int) -> None:
+def measure_plan_section(rows: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="largesse-scale-"))
     try:
-        make_customers(folder, rows)
+        write_customer_table(folder, rows)
         size = (folder / "customers.parquet").stat().st_size
         print(f"{rows:,} customers, {size / 1e9:.2f} GB of Parquet")
-        found = {step: apart(step, folder) for step in ("write-back", "score", "plan-all")}
+        found = {step: run_step_in_process(step, folder) for step in ("write-back", "score", "plan-all")}
         for step, one in found.items():
             print(f"{step:10} {one['seconds']:7.1f} s  {one['cpu']:7.1f} s of CPU  peak {one['peak_gb']:.2f} GB")
         bar = 3 * found["write-back"]["seconds"] + found["score"]["seconds"]
@@ -355,16 +355,20 @@ def plan_section(rows: int) -> None:
         shutil.rmtree(folder)
 
 
-SECTIONS: dict[str, Callable[[int], None]] = {"log": log_section, "plan": plan_section, "spark": spark_section}
+SECTIONS: dict[str, Callable[[int], None]] = {
+    "log": measure_log_section,
+    "plan": measure_plan_section,
+    "spark": measure_spark_section,
+}
 
 
 def main() -> None:
     name, *more = sys.argv[1:] or ["plan"]
     if name in STEPS:
-        print(json.dumps(measure(lambda: STEPS[name](Path(more[0])))))
+        print(json.dumps(measure_time_and_memory(lambda: STEPS[name](Path(more[0])))))
     else:
         rows = int(more[0]) if more else None
-        run_section(rows) if name == "run" else SECTIONS[name](rows or ROWS)
+        measure_run_section(rows) if name == "run" else SECTIONS[name](rows or ROWS)
 
 
 if __name__ == "__main__":

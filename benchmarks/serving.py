@@ -36,8 +36,8 @@ COLUMNS = 20
 END = str(date.today() + timedelta(days=60))
 
 
-def make_run(folder: Path, model: str, rows: int) -> list[dict]:
-    """Run a campaign on a simulated log; return customers as JSON has them."""
+def make_run_folder(folder: Path, model: str, rows: int) -> list[dict]:
+    """Run a campaign on a simulated log, and return customers as JSON types."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -62,8 +62,8 @@ def make_run(folder: Path, model: str, rows: int) -> list[dict]:
 
 
 @contextmanager
-def served(folder: Path, *more: str, cores: set[int] | None = None):
-    """Serve the run of a folder; yield the port and the process."""
+def serve_run_folder(folder: Path, *more: str, cores: set[int] | None = None):
+    """Serve a run folder, and yield the port and the process of the server."""
     command = [sys.executable, "-m", "largesse", "serve", str(folder / "run"), "--port", "0", *more]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -77,7 +77,7 @@ def served(folder: Path, *more: str, cores: set[int] | None = None):
         process.communicate(timeout=60)
 
 
-def post(connection: http.client.HTTPConnection, asked: dict) -> dict:
+def post_json(connection: http.client.HTTPConnection, asked: dict) -> dict:
     connection.request("POST", "/v1/decide", json.dumps(asked), JSON)
     answer = connection.getresponse()
     content = json.loads(answer.read())
@@ -86,8 +86,8 @@ def post(connection: http.client.HTTPConnection, asked: dict) -> dict:
     return content
 
 
-class Shoppers:
-    """Asks for one customer at a time on several connections, from one thread that does nothing else.
+class ConcurrentClients:
+    """Clients that request decisions for one customer at a time on several connections, from one thread.
 
     Requests are ready before they are due, and answers are only looked at for their status: what is measured is the server.
     """
@@ -103,20 +103,20 @@ class Shoppers:
         self.got = [b""] * connections
         self.head = f"POST /v1/decide HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
 
-    def __enter__(self) -> Shoppers:
+    def __enter__(self) -> ConcurrentClients:
         return self
 
     def __exit__(self, *_: object) -> None:
         for one in self.sockets:
             one.close()
 
-    def ask(self, at: int) -> None:
-        """Send a request on a connection."""
+    def send_request(self, at: int) -> None:
+        """Send a request for one decision on a connection."""
         body = f'{{"request_id":"{random.getrandbits(64):x}","customers":[{random.choice(self.texts)}]}}'
         self.sockets[at].sendall(f"{self.head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
 
-    def answered(self, wait: float) -> list[int]:
-        """Return which connections have their answer."""
+    def list_answered_connections(self, wait: float) -> list[int]:
+        """Return the connections whose response has arrived."""
         done = []
         for number, _ in self.poll.poll(1e3 * wait):
             at = self.by_number[number]
@@ -129,22 +129,22 @@ class Shoppers:
                 done.append(at)
         return done
 
-    def closed_loop(self, seconds: float) -> float:
-        """Return decisions per second when on every connection the next request follows the answer at once."""
+    def measure_closed_loop_rate(self, seconds: float) -> float:
+        """Return decisions per second if each connection sends its next request after each response."""
         for at in range(len(self.sockets)):
-            self.ask(at)
+            self.send_request(at)
         begun, many, open_ = time.perf_counter(), 0, len(self.sockets)
         while open_:
-            for at in self.answered(1.0):
+            for at in self.list_answered_connections(1.0):
                 many += 1
                 if time.perf_counter() < begun + seconds:
-                    self.ask(at)
+                    self.send_request(at)
                 else:
                     open_ -= 1
         return many / (time.perf_counter() - begun)
 
-    def open_loop(self, rate: float, seconds: float) -> np.ndarray:
-        """Return seconds from when each request was due to its answer; requests come at random times at a mean rate."""
+    def measure_open_loop_latency(self, rate: float, seconds: float) -> np.ndarray:
+        """Return response times in seconds of requests that are due at random times at a mean rate."""
         begun = time.perf_counter()
         free, due, took = list(range(len(self.sockets))), {}, []
         coming = begun + random.expovariate(rate)
@@ -153,15 +153,15 @@ class Shoppers:
                 at = free.pop()
                 due[at] = coming
                 coming += random.expovariate(rate)
-                self.ask(at)
-            for at in self.answered(0.0):
+                self.send_request(at)
+            for at in self.list_answered_connections(0.0):
                 took.append(time.perf_counter() - due.pop(at))
                 free.append(at)
         return np.array(took)
 
 
-def batches(port: int, customers: list[dict], seconds: float) -> float:
-    """Return decisions per second of two clients who send batches that are ready, and look at the answer's status only."""
+def measure_batch_rate(port: int, customers: list[dict], seconds: float) -> float:
+    """Return decisions per second of two clients that send batches of customers."""
     begun, done = time.perf_counter(), []
     text = json.dumps(customers[:1000])
 
@@ -185,8 +185,8 @@ def batches(port: int, customers: list[dict], seconds: float) -> float:
     return sum(many for many, _ in done) / max(took for _, took in done)
 
 
-def bare(folder: Path, customers: list[dict]) -> tuple[float, float]:
-    """Return seconds of the bare model's predict: one customer, and each of 1,000."""
+def measure_bare_model(folder: Path, customers: list[dict]) -> tuple[float, float]:
+    """Return the seconds of the model's prediction for one customer, and per customer of a batch of 1,000."""
     import pyarrow as pa
 
     policy = lg.Policy.load(folder / "run" / "policy.largesse")
@@ -203,22 +203,22 @@ def bare(folder: Path, customers: list[dict]) -> tuple[float, float]:
     return took[0], took[1]
 
 
-def latency(seconds: float, rows: int) -> None:
+def print_latency(seconds: float, rows: int) -> None:
     cores = sorted(os.sched_getaffinity(0))
     print(f"server on core {cores[0]}, clients on {cores[1:]}")
     for model in ("linear", "auto"):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            customers = make_run(folder, model, rows)
+            customers = make_run_folder(folder, model, rows)
             before = os.sched_getaffinity(0)
             os.sched_setaffinity(0, cores[1:] or cores)
-            one, each = bare(folder, customers)
+            one, each = measure_bare_model(folder, customers)
             print(f"{model}: bare predict {one * 1e3:.2f} ms for one customer, {1 / each:.0f}/s for 1,000")
             for ledger in ("none", "sqlite"):
                 book = ["--ledger", f"sqlite:///{folder / 'l.db'}", "--total", "1000000", "--until", END]
-                with served(folder, *(book if ledger == "sqlite" else []), cores={cores[0]}) as (port, _):
-                    words = [half_load(port, customers, connections, seconds) for connections in (1, 8)]
-                    many = batches(port, customers, min(seconds, 5.0))
+                with serve_run_folder(folder, *(book if ledger == "sqlite" else []), cores={cores[0]}) as (port, _):
+                    words = [describe_half_load(port, customers, connections, seconds) for connections in (1, 8)]
+                    many = measure_batch_rate(port, customers, min(seconds, 5.0))
                 print(
                     f"  ledger {ledger}: {'; '.join(words)}; batches of 1,000: {many:.0f}/s, {many * each:.2f} of bare predict"
                 )
@@ -226,13 +226,13 @@ def latency(seconds: float, rows: int) -> None:
             os.sched_setaffinity(0, before)
 
 
-def half_load(port: int, customers: list[dict], connections: int, seconds: float) -> str:
-    """Say how long a request takes at half of what this many clients get who ask one after the other."""
-    with Shoppers(port, customers, connections) as shoppers:
-        shoppers.closed_loop(1.0)
-        most = shoppers.closed_loop(min(seconds, 5.0))
-    with Shoppers(port, customers, 8) as shoppers:
-        p50, p99 = np.quantile(shoppers.open_loop(most / 2, seconds), [0.5, 0.99]) * 1e3
+def describe_half_load(port: int, customers: list[dict], connections: int, seconds: float) -> str:
+    """Describe the response times at half of the highest rate of decisions."""
+    with ConcurrentClients(port, customers, connections) as shoppers:
+        shoppers.measure_closed_loop_rate(1.0)
+        most = shoppers.measure_closed_loop_rate(min(seconds, 5.0))
+    with ConcurrentClients(port, customers, 8) as shoppers:
+        p50, p99 = np.quantile(shoppers.measure_open_loop_latency(most / 2, seconds), [0.5, 0.99]) * 1e3
     return f"{connections} client(s): {most:.0f}/s, at half of it p50 {p50:.2f} ms, p99 {p99:.2f} ms"
 
 
@@ -292,11 +292,11 @@ def cpu(seconds: float, rows: int, addresses: list[str], rounds: int) -> None:
     cores = sorted(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        customers = make_run(folder, "linear", rows)
-        servers = {"echo": stack.enter_context(echoed()), "no ledger": stack.enter_context(served(folder))}
+        customers = make_run_folder(folder, "linear", rows)
+        servers = {"echo": stack.enter_context(echoed()), "no ledger": stack.enter_context(serve_run_folder(folder))}
         for address in addresses or [f"sqlite:///{folder / 'l.db'}"]:
             book = ["--ledger", address, "--total", "100000000", "--until", END]
-            servers[address.partition(":")[0]] = stack.enter_context(served(folder, *book))
+            servers[address.partition(":")[0]] = stack.enter_context(serve_run_folder(folder, *book))
         if len(cores) > 1:  # clients on the other cores
             for _, process in servers.values():
                 os.sched_setaffinity(process.pid, {cores[0]})
@@ -305,10 +305,10 @@ def cpu(seconds: float, rows: int, addresses: list[str], rounds: int) -> None:
             micros: dict[str, list[float]] = {kind: [] for kind in servers}
             for _ in range(rounds):  # in turn: another load of the machine meets all of them
                 for kind, (port, process) in servers.items():
-                    with Shoppers(port, customers, connections) as shoppers:
-                        shoppers.closed_loop(0.3)
+                    with ConcurrentClients(port, customers, connections) as shoppers:
+                        shoppers.measure_closed_loop_rate(0.3)
                         before = cpu_seconds(process.pid)
-                        many = shoppers.closed_loop(seconds) * seconds
+                        many = shoppers.measure_closed_loop_rate(seconds) * seconds
                         micros[kind].append((cpu_seconds(process.pid) - before) / many * 1e6)
             echo = np.median(micros["echo"])
             words = (f"{kind} {np.median(took):.0f} µs ({np.median(took) / echo:.1f})" for kind, took in micros.items())
@@ -321,15 +321,15 @@ def cpu_seconds(pid: int) -> float:
     return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
-def kills(minutes: float, every: float, rows: int) -> None:
+def print_load_under_kills(minutes: float, every: float, rows: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        customers = make_run(folder, "linear", rows)
+        customers = make_run_folder(folder, "linear", rows)
         answers: dict[str, dict] = {}
         repeats = 0
         address = f"sqlite:///{folder / 'l.db'}"
         book = ["--ledger", address, "--total", "50000", "--until", END, "--workers", "2"]
-        with served(folder, *book) as (port, process):
+        with serve_run_folder(folder, *book) as (port, process):
             until = time.monotonic() + 60 * minutes
 
             def shop(seed: int) -> None:
@@ -342,7 +342,7 @@ def kills(minutes: float, every: float, rows: int) -> None:
                         tries += 1
                         try:
                             with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-                                answers[asked["request_id"]] = post(connection, asked)
+                                answers[asked["request_id"]] = post_json(connection, asked)
                             break
                         except (OSError, http.client.HTTPException, ValueError):
                             time.sleep(0.05)
@@ -384,8 +384,8 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     if given.what == "latency":
-        latency(given.seconds, given.rows)
+        print_latency(given.seconds, given.rows)
     elif given.what == "cpu":
         cpu(given.seconds, given.rows, given.ledger, given.rounds)
     else:
-        kills(given.minutes, given.every, given.rows)
+        print_load_under_kills(given.minutes, given.every, given.rows)

@@ -1,4 +1,4 @@
-"""How long it takes to start: `import largesse` and `largesse --help`, best of several, each in a process of its own.
+"""Start time of `import largesse` and `largesse --help`, the fastest of several processes.
 
     python benchmarks/start.py [repeats]
 
@@ -10,8 +10,8 @@ import sys
 import time
 
 
-def seconds(*command: str, repeats: int) -> float:
-    """Return the time of the fastest of several runs of Python."""
+def measure_fastest_seconds(*command: str, repeats: int) -> float:
+    """Return the seconds of the fastest of several runs of a Python command."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -26,4 +26,4 @@ if __name__ == "__main__":
         "import largesse": ("-c", "import largesse"),
         "largesse --help": ("-m", "largesse", "--help"),
     }.items():
-        print(f"{name:16} {seconds(*command, repeats=repeats):.3f} s")
+        print(f"{name:16} {measure_fastest_seconds(*command, repeats=repeats):.3f} s")

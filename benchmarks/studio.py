@@ -1,4 +1,4 @@
-"""How long the studio takes to its first page, and what a large table costs it.
+"""Time until the studio's first page, and time and memory of uploading a large table.
 
     python benchmarks/studio.py [megabytes, default 200] [repeats, default 7]
 
@@ -27,8 +27,8 @@ COMMAND = [sys.executable, "-c", "from largesse.cli import main; main()", "studi
 
 
 @contextmanager
-def studio(folder: Path) -> Iterator[tuple[int, httpx.Client]]:
-    """Run a studio; give its process id and a client that has its token and the first page."""
+def open_studio_client(folder: Path) -> Iterator[tuple[int, httpx.Client]]:
+    """Run a studio, and yield its process id and an authenticated HTTP client."""
     with (
         subprocess.Popen([*COMMAND, "--folder", str(folder)], stdout=subprocess.PIPE, text=True) as process,
         httpx.Client(headers={"X-Largesse": "studio"}, timeout=600, follow_redirects=True) as client,
@@ -46,14 +46,14 @@ def time_first_page(repeats: int) -> None:
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
-            with studio(Path(folder)) as (pid, _):
+            with open_studio_client(Path(folder)) as (pid, _):
                 wall.append(time.perf_counter() - start)
                 fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
                 cpu.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
     print(f"first page: {median(wall):.2f} s (least {min(wall):.2f}), {median(cpu):.2f} s of CPU, {repeats} starts")
 
 
-def write_table(path: Path, megabytes: int) -> None:
+def write_large_table(path: Path, megabytes: int) -> None:
     rng, n = np.random.default_rng(0), 14_400 * megabytes
     table = {"customer_id": np.arange(n), "age": rng.integers(18, 80, n), "income": np.round(rng.gamma(2, 15000, n), 2)}
     table |= {"city": rng.choice(["Graz", "Wien", "Linz", "Salzburg"], n), "visits": rng.poisson(3, n)}
@@ -62,8 +62,8 @@ def write_table(path: Path, megabytes: int) -> None:
     csv.write_csv(pa.table({**table, "bought": rng.integers(0, 2, n)}), path)
 
 
-def peak(pid: int | str) -> float:
-    """Return the most memory that a process has had, in MB."""
+def read_peak_memory(pid: int | str) -> float:
+    """Return the peak memory of a process in MB."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     return int(found[1]) / 1e3 if found else float("nan")
 
@@ -72,8 +72,8 @@ def time_upload(megabytes: int) -> None:
     with tempfile.TemporaryDirectory() as place:
         path, folder = Path(place) / "log.csv", Path(place) / "studio"
         folder.mkdir()
-        write_table(path, megabytes)
-        with studio(folder) as (pid, client):
+        write_large_table(path, megabytes)
+        with open_studio_client(folder) as (pid, client):
             sent, over, delays = [0.0], threading.Event(), []
 
             def pieces() -> Iterator[bytes]:
@@ -91,14 +91,15 @@ def time_upload(megabytes: int) -> None:
 
             thread = threading.Thread(target=poke)
             thread.start()
-            before, start = peak(pid), time.perf_counter()
+            before, start = read_peak_memory(pid), time.perf_counter()
             rows = client.post("/api/tables?name=log.csv", content=pieces()).json()["rows"]
             end = time.perf_counter()
             over.set()
             thread.join()
             print(f"{path.stat().st_size / 1e6:,.0f} MB, {rows:,} rows: sent in {sent[0] - start:.1f} s, ", end="")
             print(
-                f"looked at in {end - sent[0]:.1f} s; memory of the server {before:.0f} → {peak(pid):.0f} MB; ", end=""
+                f"looked at in {end - sent[0]:.1f} s; memory of the server {before:.0f} → {read_peak_memory(pid):.0f} MB; ",
+                end="",
             )
             print(f"others waited {max(delays):.2f} s at most, {median(delays):.3f} s in the middle")
 
