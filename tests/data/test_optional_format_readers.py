@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from largesse.campaign import parse_campaign
-from largesse.data import QueriedFile, open_batches, read_table
+from largesse.data import QueriedFile, list_reading_notes, open_batches, read_table
 from largesse.data.log_reader import read_log
 from largesse.errors import InputError, MissingPartError
 from largesse.levels import Levels
+from largesse.pipeline import plan, run
 
 CONTENT: dict[str, list[Any]] = {
     "age": [31, 44, 58, 29] * 5,
@@ -199,3 +201,52 @@ def test_the_command_that_installs_a_missing_library_is_named(tmp_path: Path, mo
 def test_a_spreadsheet_column_of_numbers_and_words_is_text(tmp_path: Path) -> None:
     pd.DataFrame({"n": [1, None, 2.5, "unknown"]}).to_excel(tmp_path / "t.xlsx", index=False)
     assert read_table(tmp_path / "t.xlsx")["n"].to_pylist() == ["1", None, "2.5", "unknown"]
+
+
+def test_a_named_encoding_is_used_for_the_log_and_the_customers(tmp_path: Path) -> None:
+    cities = ["Москва", "Казань", "Уфа"] * 40
+    rows = {"город": cities, "coupon": [0, 5] * 60, "bought": [0, 1, 1, 0] * 30}
+    for name in ("log.csv", "list.csv"):
+        pd.DataFrame(rows).to_csv(tmp_path / name, index=False, encoding="cp1251")
+    settings: dict[str, Any] = {
+        "log": str(tmp_path / "log.csv"),
+        "customers": str(tmp_path / "list.csv"),
+        "encoding": "cp1251",
+    }
+    settings |= {"columns": {"level": "coupon", "response": "bought", "features": ["город"]}}
+    campaign = parse_campaign(
+        {**settings, "levels": {"costs": [0, 5]}, "plan": {"budget": 1}, "model": {"name": "linear"}}
+    )
+    assert 'encoding = "cp1251"' in campaign.text
+    for source in (campaign.source, campaign.customers_source):
+        table = read_table(source)
+        assert set(table["город"].to_pylist()) == set(cities)
+        assert list_reading_notes(table.schema) == []
+    log = read_log(campaign.source, level="coupon", response="bought", levels=Levels([0, 5]))
+    assert log.features.column_names == ["город"]
+    with pytest.raises(InputError, match="klingon"):
+        parse_campaign({**settings, "encoding": "klingon", "levels": {"costs": [0, 5]}, "plan": {"budget": 1}})
+
+
+def test_a_query_selects_the_customers_of_a_run(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as database:
+        frame = pd.DataFrame(
+            {"age": np.arange(300) % 50 + 20, "coupon": np.arange(300) % 2 * 5, "bought": np.arange(300) % 3 % 2}
+        )
+        frame.to_sql("log", database, index=False)
+        frame[["age"]].head(40).to_sql("people", database, index=False)
+    shop = str(tmp_path / "shop.sqlite")
+    settings: dict[str, Any] = {
+        "log": shop,
+        "query": "SELECT * FROM log",
+        "customers": shop,
+        "customers_query": "SELECT age FROM people WHERE age < 50",
+    }
+    settings |= {"columns": {"level": "coupon", "response": "bought"}, "levels": {"costs": [0, 5]}}
+    settings |= {"plan": {"budget": 1}, "model": {"name": "linear"}}
+    run(parse_campaign(settings), tmp_path / "run")
+    assert pq.read_table(tmp_path / "run" / "plan.parquet").num_rows == 30
+    plan(tmp_path / "run", budget=2)
+    assert pq.read_table(tmp_path / "run" / "plan.parquet").num_rows == 30
+    with pytest.raises(InputError, match="customers_query"):
+        parse_campaign({**settings, "customers": ""})

@@ -32,6 +32,7 @@ from largesse.data import (
     convert_to_floats,
     decode_dictionary,
     find_assignment_unit,
+    find_encoding_problems,
     find_feature_kind,
     find_skip_reason,
     group_column_values,
@@ -260,10 +261,11 @@ class CampaignDraft:
         return max(float(f"{mean:.3g}"), min(costs))
 
 
-def profile_table(source: str | os.PathLike[str], query: str = "") -> TableProfile:
+def profile_table(source: str | os.PathLike[str], query: str = "", encoding: str = "") -> TableProfile:
     """Read a table, and describe the kind and the values of each column."""
-    refuse("log", find_path_problems(Path(source).absolute(), is_written=True))
-    table = read_table(QueriedFile(os.fspath(source), query) if query else source, what="log")
+    problems = find_path_problems(Path(source).absolute(), is_written=True)
+    refuse("log", problems + find_encoding_problems(encoding))
+    table = read_table(QueriedFile(os.fspath(source), query, encoding), what="log")
     check_column_names(table.column_names, len(table), "log")
     read, written = parse_unambiguous_columns(table)
     columns = {name: _make_draft_column(name, read.column(name)) for name in table.column_names}

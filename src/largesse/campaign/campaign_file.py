@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from largesse.campaign.plan_settings import KEYS, PlanSettings, parse_plan_settings
-from largesse.data import QueriedFile, expand_home, find_parse_setting_problems, is_remote
+from largesse.data import QueriedFile, expand_home, find_encoding_problems, find_parse_setting_problems, is_remote
 from largesse.errors import (
     InputError,
     Problem,
@@ -33,7 +33,7 @@ from largesse.io import to_toml
 from largesse.levels import PER_UNIT, Levels
 from largesse.records import CHECK_TOPICS, ROLES, Roles
 
-TEXTS = ("title", "unit", "response_unit", "log", "query", "customers", "out")
+TEXTS = ("title", "unit", "response_unit", "log", "query", "customers", "customers_query", "encoding", "out")
 TOP = (*TEXTS, "response_value")
 LEVEL_OPTIONS = (
     "unit",
@@ -98,12 +98,22 @@ class Campaign:
     response_value: float | None = None  # what one unit of response is worth, in the unit of costs
     labels: Mapping[str, str] = field(default_factory=dict)  # column or level -> its label on pages
     query: str = ""  # that selects the rows of the log from a database, or the sheet of a workbook
+    customers_query: str = ""  # likewise, of the table to plan for
+    encoding: str = ""  # of CSV files; empty: guessed
     out: str | None = field(default=None, compare=False)
 
     @property
     def source(self) -> str | QueriedFile:
-        """Path of the log, with the query if there is one."""
-        return QueriedFile(self.log, self.query) if self.query else self.log
+        """Path of the log, with its query and encoding if there are any."""
+        return self._name_source(self.log, self.query)
+
+    @property
+    def customers_source(self) -> str | QueriedFile | None:
+        """Path of the table to plan for, with its query and encoding if there are any; None without a table."""
+        return None if self.customers is None else self._name_source(self.customers, self.customers_query)
+
+    def _name_source(self, path: str, query: str) -> str | QueriedFile:
+        return QueriedFile(path, query, self.encoding) if query or self.encoding else path
 
     def with_log(self, log: str) -> Campaign:
         """Return the campaign with another log file."""
@@ -120,6 +130,7 @@ class Campaign:
             del levels["dose_unit"]
         top = {word: getattr(self, word) for word in ("title", "unit", "response_unit", "response_value")}
         top |= {"log": self.log, "query": self.query or None, "customers": self.customers}
+        top |= {"customers_query": self.customers_query or None, "encoding": self.encoding or None}
         columns: Mapping[str, Any] = self.roles
         checks = {word: columns.get(word) for word in CAMPAIGN_SECTIONS["checks"]}
         columns = {role: column for role, column in columns.items() if role not in checks}
@@ -242,6 +253,10 @@ def parse_campaign(
     ]
     if not settings.get("log", "") and "log" not in blanks:
         problems.append(Problem("no log is named", 'add a line: log = "log.parquet"'))
+    if settings.get("customers_query") and not settings.get("customers"):
+        problems.append(Problem("customers_query has no customers", 'name the file: customers = "shop.duckdb"'))
+    if isinstance(settings.get("encoding"), str):
+        problems += find_encoding_problems(settings["encoding"])
     paths = [key for key in ("log", "customers", "out") if isinstance(settings.get(key), str)]
     places = {key: _resolve_path(settings[key], folder) for key in paths}
     problems += [
@@ -275,6 +290,8 @@ def parse_campaign(
         unit=settings.get("unit", ""),
         response_unit=settings.get("response_unit", ""),
         query=settings.get("query", ""),
+        customers_query=settings.get("customers_query", ""),
+        encoding=settings.get("encoding", ""),
         response_value=None if worth is None else float(worth),
         labels=labels,
         out=places.get("out"),

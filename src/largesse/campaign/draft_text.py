@@ -40,6 +40,7 @@ class DraftAnswers:
     total: float | None = None  # or for all together
     unit: str = ""  # of costs
     query: str = ""  # that selects the log from a file with several tables
+    encoding: str = ""  # of a CSV; empty: guessed
     response_unit: str = ""
     response_value: float | None = None
 
@@ -112,6 +113,7 @@ def write_campaign_text(
         *_write_response_unit(draft, answers),
         f"log = {to_toml(_make_relative_path(log, file))}",
         *([f"query = {to_toml(answers.query)}"] if answers.query else []),
+        *([f"encoding = {to_toml(answers.encoding)}"] if answers.encoding else []),
         *(f"# CHECK: {note}" for note in list_reading_notes(draft.table.schema)),
         '# customers = "customers.parquet"   # who to plan for; without it, the customers of the log',
         "",

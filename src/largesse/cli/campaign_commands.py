@@ -105,6 +105,7 @@ def init(
     query: Annotated[
         str, typer.Option(help="SQL that selects the log from a database, or the sheet of a workbook.")
     ] = "",
+    encoding: Annotated[str, typer.Option(help="Encoding of a CSV, such as cp1251. Default: guessed.")] = "",
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Take all guesses; ask nothing on a terminal, either.")
     ] = False,
@@ -135,10 +136,11 @@ def init(
         response_unit=response_unit,
         response_value=response_value,
         query=query,
+        encoding=encoding,
     )
     with show_progress(quiet) as progress:
         progress("profiling the table", 0.0)
-        profile = profile_table(log, query)
+        profile = profile_table(log, query, encoding)
         draft = answers.make_draft(profile)
     if sys.stdin.isatty() and sys.stdout.isatty() and not (yes or quiet):
         answers = ask_draft_questions(profile, answers)

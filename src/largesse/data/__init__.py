@@ -26,6 +26,7 @@ from largesse.data.column_value_groups import drop_empty_groups as drop_empty_gr
 from largesse.data.column_value_groups import find_grouping_rule as find_grouping_rule
 from largesse.data.column_value_groups import format_group_limit as format_group_limit
 from largesse.data.column_value_groups import group_column_values as group_column_values
+from largesse.data.csv_reader import find_encoding_problems as find_encoding_problems
 from largesse.data.encoder import Encoder as Encoder
 from largesse.data.encoder import make_raw_arrays as make_raw_arrays
 from largesse.data.json_row_encoder import EncodedRows as EncodedRows

@@ -17,6 +17,8 @@ from csv import reader as csv_reader
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from largesse.errors import Problem, repr_short
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -66,6 +68,18 @@ class DelimitedSource:
     def in_western(self) -> DelimitedSource:
         """The same text source, decoded as Windows-1252 (Western European)."""
         return replace(self, encoding=WESTERN, may_be_western=False)
+
+
+def find_encoding_problems(name: str) -> list[Problem]:
+    """Return the problem of an unknown encoding; an empty name is a guess.
+
+    >>> find_encoding_problems("cp1251"), find_encoding_problems("")
+    ([], [])
+    """
+    with suppress(LookupError, ValueError):
+        if not name or "x".encode(name).decode(name) == "x":
+            return []
+    return [Problem(f"encoding is {repr_short(name)}", "name one that Python knows: utf-8, cp1251, iso-8859-2, utf-16")]
 
 
 def decode_first_bytes(head: bytes) -> tuple[str, str]:

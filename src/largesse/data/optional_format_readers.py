@@ -21,10 +21,11 @@ MAX_SHEETS_LISTED = 8
 
 @dataclass(frozen=True)
 class QueriedFile:
-    """File with several tables, and the SQL query or sheet name that selects one of them."""
+    """File with the SQL query or sheet name that selects one of its tables, or with the encoding of its text."""
 
     path: str
-    query: str
+    query: str = ""
+    encoding: str = ""  # of a CSV; empty: guessed
 
 
 def read_optional_format(file: Path, kind: str, what: str, query: str = "") -> Any:

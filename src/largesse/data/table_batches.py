@@ -29,6 +29,7 @@ from largesse.data.table_reader import (
     merge_schemas,
     open_for_arrow,
     read_file,
+    read_source,
     validate_table,
     wrap_read_error,
 )
@@ -98,7 +99,7 @@ def open_batches(
     if isinstance(source, TableBatches):
         return source
     if not isinstance(source, str | os.PathLike):
-        table = dictionary_encode_text(convert_to_arrow_table(source, what), plain)
+        table = read_source(source, what, plain, texts)
         return TableBatches(table.schema, table.num_rows, partial(_slice_table, table))
     parts = [_inspect_file(file, what, plain, texts) for file in find_files(source, what)]
     schemas = [dictionary_encode_text(part.schema.empty_table(), plain).schema for part in parts]

@@ -75,16 +75,21 @@ def read_table(
     """
     parse = parse or {}
     refuse(what, find_parse_setting_problems(parse))
-    if isinstance(source, str | os.PathLike):
-        texts = [name for name, way in parse.items() if way == "text"]
-        table = _read_files(find_files(source, what), what, plain, texts)
-    else:
-        table = dictionary_encode_text(convert_to_arrow_table(source, what), plain)
+    table = read_source(source, what, plain, [name for name, way in parse.items() if way == "text"])
     if not parse:
         return table
     table, _, problems = parse_text_columns(table, parse, None)
     refuse(what, problems)
     return table
+
+
+def read_source(source: Any, what: str, plain: Collection[str], texts: Collection[str]) -> pa.Table:
+    """Read a table from files or from memory, with dictionary-encoded text except in the `plain` columns."""
+    if isinstance(source, QueriedFile) and not source.query:
+        return _read_files(find_files(source.path, what), what, plain, texts, source.encoding)
+    if isinstance(source, str | os.PathLike):
+        return _read_files(find_files(source, what), what, plain, texts)
+    return dictionary_encode_text(convert_to_arrow_table(source, what), plain)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -147,10 +152,12 @@ def _write_path_hint(path: Path) -> str:
     )
 
 
-def _read_files(files: list[Path], what: str, plain: Collection[str], texts: Collection[str]) -> pa.Table:
+def _read_files(
+    files: list[Path], what: str, plain: Collection[str], texts: Collection[str], encoding: str = ""
+) -> pa.Table:
     import pyarrow as pa
 
-    tables = [dictionary_encode_text(read_file(file, what, plain, texts), plain) for file in files]
+    tables = [dictionary_encode_text(read_file(file, what, plain, texts, encoding), plain) for file in files]
     if len(tables) == 1:
         return tables[0]
     merge_schemas(files, [table.schema for table in tables], what)
@@ -188,28 +195,30 @@ def _find_column_mismatches(files: Sequence[Path], columns: Sequence[set[str]]) 
 # -- one file ------------------------------------------------------------------------------------------------------------
 
 
-def read_file(file: Path, what: str, plain: Collection[str] = (), texts: Collection[str] = ()) -> pa.Table:
+def read_file(
+    file: Path, what: str, plain: Collection[str] = (), texts: Collection[str] = (), encoding: str = ""
+) -> pa.Table:
     """Read one file into an Arrow table.
 
     Text of Parquet comes dictionary-encoded, except in the `plain` columns.
 
-    The columns `texts` of a CSV are text, even where they hold digits.
+    The columns `texts` of a CSV are text, even where they hold digits. Its `encoding` is guessed by default.
     """
     with wrap_read_error(file, what):
         check_input_file(file, what)
         kind = detect_file_kind(file, what)
         if kind == "csv":
-            return validate_table(read_delimited_text(detect_csv_format(file, texts)))
+            return validate_table(read_delimited_text(detect_csv_format(file, texts, encoding=encoding)))
         if kind == "parquet":
             return _read_parquet(file, what, plain)
         if kind == "arrow":
             return _read_arrow(file, what)
         if kind == "zip":
-            return _read_zip(file, what, plain, texts)
+            return _read_zip(file, what, plain, texts, encoding)
         return validate_table(convert_to_arrow_table(read_optional_format(file, kind, what), what))
 
 
-def _read_zip(file: Path, what: str, plain: Collection[str], texts: Collection[str]) -> pa.Table:
+def _read_zip(file: Path, what: str, plain: Collection[str], texts: Collection[str], encoding: str) -> pa.Table:
     """Read the only table of a zip file."""
     try:
         with zipfile.ZipFile(file) as archive, TemporaryDirectory(prefix="largesse-") as folder:
@@ -226,7 +235,7 @@ def _read_zip(file: Path, what: str, plain: Collection[str], texts: Collection[s
             target = Path(folder) / Path(inner[0].filename).name
             with archive.open(inner[0]) as packed, target.open("wb") as unpacked:
                 shutil.copyfileobj(packed, unpacked)
-            return read_file(target, what, plain, texts)
+            return read_file(target, what, plain, texts, encoding)
     except (zipfile.BadZipFile, RuntimeError) as error:
         raise InputError(what, [Problem(f"{file} is no readable zip file: {error}", "write it again")]) from error
 
@@ -236,7 +245,9 @@ def _is_hidden_member(info: zipfile.ZipInfo) -> bool:
 
 
 def _read_query_result(source: QueriedFile, what: str) -> pa.Table:
-    """Read the result of a query on a file as a table."""
+    """Read the result of a query on a file as a table; without a query, the file itself."""
+    if not source.query:
+        return read_source(source, what, (), ())
     files = find_files(source.path, what)
     file = files[0]
     with wrap_read_error(file, what):
@@ -390,13 +401,14 @@ def _diagnose_read_error(file: Path, message: str) -> Problem:
     return Problem(f"{file} is damaged or cut off: {first}", "write the file again; was the export interrupted?")
 
 
-def detect_csv_format(file: Path, texts: Collection[str], *, whole: bool = True) -> DelimitedSource:
-    """Detect the separator, the decimal point and the code columns of a CSV file.
+def detect_csv_format(file: Path, texts: Collection[str], *, whole: bool = True, encoding: str = "") -> DelimitedSource:
+    """Detect the separator, the decimal point, the code columns and, unless it is given, the encoding of a CSV file.
 
     With `whole`, an unpacked gzip file must fit into memory.
     """
-    head, encoding = decode_first_bytes(_read_head(file))
-    return detect_text_format(lambda: open_for_arrow(file, whole=whole), head, texts, encoding)
+    head = _read_head(file)
+    text, encoding = (head.decode(encoding, "replace"), encoding) if encoding else decode_first_bytes(head)
+    return detect_text_format(lambda: open_for_arrow(file, whole=whole), text, texts, encoding)
 
 
 def open_for_arrow(file: Path, *, whole: bool = True) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from largesse.campaign import Campaign, SpendingOverrides, read_campaign
+from largesse.data import QueriedFile
 from largesse.errors import LargesseError, Problem, fail, refuse, suggest
 from largesse.evaluation import (
     ESTIMATORS,
@@ -292,10 +293,10 @@ def plan(
         check_simpler_plan_kind(
             kind, campaign, out=elsewhere, spends=any(value is not None for value in spending.values())
         )
-        source = customers or campaign.customers
+        source = customers or campaign.customers_source
+        files.check_table_path(out, customers or campaign.customers, campaign.log)
         if customers is not None:
-            campaign = replace(campaign, customers=str(Path(customers).absolute()))
-        files.check_table_path(out, source, campaign.log)
+            campaign = replace(campaign, customers=str(Path(customers).absolute()), customers_query="")
         with open_scored_customers(home, campaign, source, engine, progress) as (policy, variance, scored):
             warnings = compare_customers_with_log(campaign, policy, engine, scored) if source else ()
             if kind == "plan":
@@ -334,7 +335,13 @@ def compare_customers_with_log(
 
 @contextmanager
 def open_scored_customers(
-    home: Path, campaign: Campaign, source: str | None, engine: Engine, progress: Progress, *, refit: bool = True
+    home: Path,
+    campaign: Campaign,
+    source: str | QueriedFile | None,
+    engine: Engine,
+    progress: Progress,
+    *,
+    refit: bool = True,
 ) -> Iterator[tuple[Policy, ResponseVariance, ScoredCustomers]]:
     """Yield the policy of a run folder, the variance of responses, and the scored customers of a table or the log.
 
@@ -395,7 +402,11 @@ def judge(
         recalled = log_scores = load_scores(home, campaign, judged_log, progress, policy=policy)
         n_customers, scored_log = judged_log.customers if planned is None else planned["customers"], judged_log
         if log is None and campaign.customers is not None:
-            with open_scored_customers(home, campaign, campaign.customers, engine, progress) as (fitted, _, customers):
+            with open_scored_customers(home, campaign, campaign.customers_source, engine, progress) as (
+                fitted,
+                _,
+                customers,
+            ):
                 scored_log, log_scores, _ = weight_scores_to_customers(
                     campaign, fitted, judged_log, log_scores, customers
                 )

@@ -162,7 +162,7 @@ def open_planned_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
     """
     if campaign.customers is not None:
         kinds: dict[str, str] = {field.name: find_feature_kind(field.type) for field in log.seen.features.schema}
-        return engine.open_customers(campaign, campaign.customers, kinds)
+        return engine.open_customers(campaign, campaign.customers_source, kinds)
     if log.sample is not None:
         names = log.seen.features.column_names
         check_memory(log.customers, len(names), len(log.levels), list_memory_reasons(campaign.planning))

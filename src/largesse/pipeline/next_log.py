@@ -66,7 +66,13 @@ def write_next_log(
     if campaign_file is not None:
         roles: Any = {role: column for role, column in campaign.roles.items() if role not in OLD_ROLES}
         roles |= {"propensity": campaign.columns.get("propensity", PROPENSITY), "features": features}
-        after = replace(campaign.with_log(str(Path(out).absolute())), customers=None, roles=roles, propensities=None)
+        after = replace(
+            campaign.with_log(str(Path(out).absolute())),
+            customers=None,
+            customers_query="",
+            roles=roles,
+            propensities=None,
+        )
         files.write_text(Path(campaign_file), after.text)
     return {
         "rows": len(log),
@@ -122,7 +128,7 @@ def _read_tables(tables: Sequence[str], campaign: Campaign, key: str, served: bo
         sources.append(JoinTable(table, str(name)))
     if not served:
         planned = campaign.customers or campaign.log
-        table = read_table(campaign.customers or campaign.source, what="customers", plain=[key], parse=parse)
+        table = read_table(campaign.customers_source or campaign.source, what="customers", plain=[key], parse=parse)
         response = campaign.columns["response"]
         if campaign.customers is None and {key, response}.issubset(table.column_names):
             # A customer with several rows was planned by the last one with a response.

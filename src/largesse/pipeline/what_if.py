@@ -60,7 +60,7 @@ def try_plan(
     """
     with files.read_run_folder(folder) as home:
         campaign = change_plan_settings(read_campaign(home), rules)
-        opened = open_scored_customers(home, campaign, campaign.customers, engine, progress, refit=False)
+        opened = open_scored_customers(home, campaign, campaign.customers_source, engine, progress, refit=False)
         with opened as (policy, variance, scored):
             result = make_plan(campaign, policy, scored, progress, variance)
             out.mkdir()
@@ -113,7 +113,9 @@ def save_tried_plan(
         log = engine.read_log(campaign)
         log_scores = load_scores(home, campaign, log, progress, refit=False)
         if campaign.customers is not None:
-            with open_scored_customers(home, campaign, campaign.customers, engine, progress, refit=False) as opened:
+            with open_scored_customers(
+                home, campaign, campaign.customers_source, engine, progress, refit=False
+            ) as opened:
                 policy, _, customers = opened
                 log, log_scores, _ = weight_scores_to_customers(campaign, policy, log, log_scores, customers)
         study = evaluate_plan(campaign, log, log_scores, planned["budget"]["average"], planned["customers"])
