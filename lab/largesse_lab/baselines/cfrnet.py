@@ -161,7 +161,7 @@ class CFRNet(ResponseModel):
     def _make_model_arrays(self, log: Log, alphas: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
         """Return the data arrays and seeds of one model per α and network, for one training program."""
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
-        held = mark_held_out_rows(log, self.mark_held_out_rows, self.seed)
+        held = mark_held_out_rows(log, self.hold_out, self.seed)
         heads = self._list_head_levels(len(log.levels))
         inside = [np.isin(log.level, levels) for levels in heads]
         learn = batched_training.stack_row_sets(
