@@ -29,6 +29,7 @@ CONSTRAINTS = {
     "caps": {"twenty": 10_000},
     "shares": {"five": 0.1},
     "segment_budgets": {"Oslo": 200.5, 'a "quoted" one': 3},
+    "segment_minimums": {"Oslo": 100.0},
 }
 PERSONAL = {
     "fixed": {"c 1": "twenty", '"': "none"},

@@ -153,7 +153,7 @@ def paid_by(levels: Array, costs: Array, shape: tuple[int, ...]) -> float:
     return math.fsum(wide[np.arange(len(levels)), levels])
 
 
-RULES = ["eligible", "caps", "shares", "segment_budgets", "least_return", "all"]
+RULES = ["eligible", "caps", "shares", "segment_budgets", "segment_minimums", "least_return", "all"]
 
 
 def ruled_instance(seed: int, only: str = "all") -> tuple[Array, Array, float, Constraints]:
@@ -181,7 +181,14 @@ def ruled_instance(seed: int, only: str = "all") -> tuple[Array, Array, float, C
         },
         "least_return": float(rng.random() / 20) * (4 if often else 1) if rng.random() < (1 if often else 0.3) else 0.0,
     }
-    kept = {"all": list(rules), "segment_budgets": ["segment", "segment_budgets"]}.get(only, [only])
+    rules["segment_minimums"] = {
+        int(s): rng.random() * between(segment == s)
+        for s in np.unique(segment)
+        if rng.random() < (0.6 if often else 0.2)
+    }
+    kept = {"all": list(rules), **{word: ["segment", word] for word in ("segment_budgets", "segment_minimums")}}.get(
+        only, [only]
+    )
     return curves, costs, between(np.ones(n, dtype=bool)), Constraints(**{name: rules[name] for name in kept})
 
 
@@ -208,6 +215,10 @@ def ruled_optimum(
         ((wide * (rules.segment == s)[:, None]).ravel(), -np.inf, limit + leeway)
         for s, limit in rules.segment_budgets.items()
     ]
+    held += [
+        ((wide * (rules.segment == s)[:, None]).ravel(), least - leeway, np.inf)
+        for s, least in rules.segment_minimums.items()
+    ]
     may = np.ones(n * K) if rules.eligible is None else rules.eligible.ravel().astype(float)
     net = curves - rules.least_return * wide
     found = milp(
@@ -230,6 +241,7 @@ def keeps(plan: Plan, curves: np.ndarray, costs: np.ndarray, total: float, rules
     count = np.bincount(plan.levels, minlength=K)
     assert math.fsum(paid) <= total
     assert all(math.fsum(paid[rules.segment == s]) <= limit for s, limit in rules.segment_budgets.items())
+    assert all(math.fsum(paid[rules.segment == s]) >= least for s, least in rules.segment_minimums.items())
     assert all(count[k] <= cap for k, cap in rules.caps.items())
     assert all(count[k] >= share * n - 1e-9 for k, share in rules.shares.items())
     assert rules.eligible is None or rules.eligible[np.arange(n), plan.levels].all()

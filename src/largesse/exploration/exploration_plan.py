@@ -67,7 +67,8 @@ def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constrai
 def _list_limiting_constraints(constraints: Constraints) -> list[str]:
     """Return the names of the constraints that an exploration cannot keep."""
     limits = {
-        name: getattr(constraints, name) for name in ("caps", "shares", "segment_budgets", "least_return", "further")
+        name: getattr(constraints, name)
+        for name in ("caps", "shares", "segment_budgets", "segment_minimums", "least_return", "further")
     }
     return [name for name, value in limits.items() if (len(value) if isinstance(value, Sized) else value != 0)]
 

@@ -39,8 +39,9 @@ def change_plan_settings(campaign: Campaign, rules: Mapping[str, Any]) -> Campai
     settings = {**content.get("plan", {}), **rules}
     if any(rules.get(word) is not None for word in BUDGET_SETTINGS):
         settings |= {word: rules.get(word) for word in BUDGET_SETTINGS}
-    if "segment" in rules and "segment_budgets" not in rules:
-        settings.pop("segment_budgets", None)  # of another segment
+    for word in ("segment_budgets", "segment_minimums"):
+        if "segment" in rules and word not in rules:
+            settings.pop(word, None)  # of another segment
     content["plan"] = {word: value for word, value in settings.items() if value is not None}
     return parse_campaign(content).spending()
 

@@ -191,6 +191,8 @@ class Constraints:
         (n,) the segment of each customer, whatever names it.
     segment_budgets
         Segment → the total it may cost; segments that are not named are held by the overall budget alone.
+    segment_minimums
+        Segment → the least total that is spent on it.
     least_return
         Nothing is spent that brings less response per unit of cost than this.
     further
@@ -207,6 +209,7 @@ class Constraints:
     shares: Mapping[int, float] = field(default_factory=dict)
     segment: Any = None
     segment_budgets: Mapping[Any, float] = field(default_factory=dict)
+    segment_minimums: Mapping[Any, float] = field(default_factory=dict)
     least_return: float = 0.0
     further: Sequence[Constraint] = ()
 
@@ -215,8 +218,9 @@ class Constraints:
         refuse("constraints", self._find_type_problems())
         rules = tuple(rule for kind in RULE_CLASSES for rule in kind.from_constraints(self)) + tuple(self.further)
         problems = [problem for rule in rules for problem in rule.check(n, levels)]
-        if self.segment is None and self.segment_budgets:
-            problems.append(Problem("segment_budgets without segment", "say which segment each customer is in"))
+        if self.segment is None and (self.segment_budgets or self.segment_minimums):
+            word = "segment_budgets" if self.segment_budgets else "segment_minimums"
+            problems.append(Problem(f"{word} without segment", "say which segment each customer is in"))
         if self.segment is not None and np.shape(self.segment) != (n,):
             problems.append(
                 Problem(f"segment has shape {np.shape(self.segment)}", f"name one segment per customer: ({n},)")
@@ -256,11 +260,12 @@ class Constraints:
             caps={level: share * most for level, most in self.caps.items()},
             segment=segment,
             segment_budgets={name: share * total for name, total in self.segment_budgets.items() if name in present},
+            segment_minimums={name: share * total for name, total in self.segment_minimums.items() if name in present},
         )
 
     def _find_type_problems(self) -> list[Problem]:
         """Return the problems of settings with a wrong type."""
-        tables = {name: getattr(self, name) for name in ("caps", "shares", "segment_budgets")}
+        tables = {name: getattr(self, name) for name in ("caps", "shares", "segment_budgets", "segment_minimums")}
         problems = [
             Problem(f"{name} is {repr_short(table)}", "give a table, such as {2: 100}")
             for name, table in tables.items()
@@ -359,19 +364,7 @@ class SegmentBudget(Limit):
 
     def check(self, n: int, _levels: int, /) -> list[Problem]:
         """Return the problems of a segment without customers, or of an invalid budget."""
-        if self.segments.shape != (n,):
-            return []  # is named once, for all segments
-        if self.segment not in self.segments.places:
-            hint = suggest(str(self.segment), [str(known) for known in self.segments.names])
-            return [Problem(f"segment_budgets names {self.segment!r}, which no customer is in", hint)]
-        total = number_or_none(self.total)
-        if total is None or not total >= 0:
-            return [
-                Problem(
-                    f"the budget of segment {self.segment!r} is {repr_short(self.total)}", "a budget is zero or more"
-                )
-            ]
-        return []
+        return _find_segment_problems(self, n)
 
     def limit(self, _n: int, /) -> float:
         """Return the maximum total cost of the segment's customers."""
@@ -385,6 +378,57 @@ class SegmentBudget(Limit):
     def not_met(self, by: float, _n: int, /) -> Problem:
         """Return the problem of a segment budget that the best plan found exceeds by an amount."""
         return Problem(f"no plan was found within {self.name}", f"raise it by {by:g}")
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentMinimum(Limit):
+    """Lower limit on the total cost of the customers of one segment."""
+
+    total: float
+    segments: Segments
+    segment: Any
+    money = True
+    at_least = True
+    setting: ClassVar[ConstraintSetting] = ConstraintSetting("segment_minimums", "segment", "a total")
+
+    @classmethod
+    def from_constraints(cls, constraints: Constraints) -> list[SegmentMinimum]:
+        """List the segment minimums among the constraints of a plan."""
+        if constraints.segment is None or not constraints.segment_minimums:
+            return []
+        segments = Segments(constraints.segment)
+        return [cls(total, segments, name) for name, total in constraints.segment_minimums.items()]
+
+    @property
+    def name(self) -> str:
+        """Name of the segment minimum in messages."""
+        return f"the minimum of segment {self.segment!r}"
+
+    @property
+    def key(self) -> str:
+        """Key of the segment minimum's shadow price in `plan.shadow`."""
+        return f"minimum of segment {self.segment}"
+
+    def check(self, n: int, _levels: int, /) -> list[Problem]:
+        """Return the problems of a segment without customers, or of an invalid minimum."""
+        return _find_segment_problems(self, n)
+
+    def limit(self, _n: int, /) -> float:
+        """Return the minimum total cost of the segment's customers."""
+        return float(self.total)
+
+
+def _find_segment_problems(limit: SegmentBudget | SegmentMinimum, n: int) -> list[Problem]:
+    """Return the problems of a total for a segment without customers, or of an invalid total."""
+    if limit.segments.shape != (n,):
+        return []  # is named once, for all segments
+    if limit.segment not in limit.segments.places:
+        hint = suggest(str(limit.segment), [str(known) for known in limit.segments.names])
+        return [Problem(f"{limit.setting.word} names {limit.segment!r}, which no customer is in", hint)]
+    total = number_or_none(limit.total)
+    if total is None or not total >= 0:
+        return [Problem(f"{limit.name} is {repr_short(limit.total)}", "give a total of zero or more")]
+    return []
 
 
 @dataclass(frozen=True)
@@ -585,6 +629,7 @@ def _find_level_problems(word: str, level: Any, levels: int) -> list[Problem]:
 RULE_CLASSES: tuple[Any, ...] = (
     Eligibility,
     SegmentBudget,
+    SegmentMinimum,
     LevelCap,
     LevelShare,
     MinimumReturn,
