@@ -69,10 +69,10 @@ def measure_world_model(
     model = make_competitor(name, seed)
     try:
         with limit_to_one_thread():
-            start = time.perf_counter()
+            start = time.process_time()
             if model is not None:
                 model.fit(log.log)
-            seconds = time.perf_counter() - start
+            seconds = time.process_time() - start
             curves = fresh.truth if model is None else model.predict(fresh.table)
         return measure_curves_and_skill(curves, fresh, budgets) | {"seconds": round(seconds, 4)}
     except Exception as error:
