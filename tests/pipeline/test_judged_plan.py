@@ -127,3 +127,17 @@ def test_protected_groups_may_have_budgets_of_their_own(tmp_path: Path) -> None:
     (column,) = done["protected"]
     spends = [group["spend"]["estimate"] for group in column["groups"]]
     assert abs(spends[0] - spends[1]) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("first_id", "count", "topic", "answer"),
+    [(0, 5, "fixed levels", None), (9000, 5, "fixed levels", "careful"), (9000, 200, "constraints", "no")],
+)
+def test_fixed_customers_outside_the_log_are_named(
+    first_id: int, count: int, topic: str, answer: str | None, tmp_path: Path
+) -> None:
+    ids = np.arange(first_id, first_id + 1000)
+    others = make_table(seed=1, n=1000).drop_columns(["coupon", "bought"]).set_column(0, "id", pa.array(ids))
+    fixed = dict.fromkeys(map(str, ids[:count]), "ten")
+    ruled = run(make_table(), tmp_path / "run", customers=others, fixed=fixed, **SETTINGS)
+    assert {finding["topic"]: finding["answer"] for finding in ruled["warnings"]}.get(topic) == answer

@@ -16,6 +16,7 @@ from largesse.evaluation.budget_study import make_study as make_study
 from largesse.evaluation.budget_study import make_study_from_scores as make_study_from_scores
 from largesse.evaluation.budget_study import summarise_study as summarise_study
 from largesse.evaluation.column_drift import measure_column_drifts as measure_column_drifts
+from largesse.evaluation.covariate_shift import MAX_UNKNOWN_SHARE as MAX_UNKNOWN_SHARE
 from largesse.evaluation.covariate_shift import CustomerSample as CustomerSample
 from largesse.evaluation.covariate_shift import check_customer_shift as check_customer_shift
 from largesse.evaluation.covariate_shift import compare_customers as compare_customers

@@ -29,7 +29,7 @@ from largesse.pipeline.customer_tables import open_planned_customers
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
 from largesse.pipeline.local_engine import LocalEngine
 from largesse.pipeline.out_of_fold_cache import make_cache_key, read_scores
-from largesse.pipeline.scored_customer_plan import check_feasible, make_fold_planner, make_plan
+from largesse.pipeline.scored_customer_plan import check_feasible, check_fixed_customers, make_fold_planner, make_plan
 from largesse.pipeline.simpler_plan import check_simpler_plan_kind, make_simpler_plan
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
@@ -444,14 +444,16 @@ def evaluate_plan(
     )
     variance = measure_response_variance(log, scores.curves) if settings.explores_for_goal else ResponseVariance()
     try:
+        unseen = check_fixed_customers(campaign, log, customers)
         study: Study = study_at(planner=make_fold_planner(campaign, log, customers, variance, scores.allowed))
     except LargesseError as error:
         if not settings.constrained and not settings.explore:
             raise
         reason = "; ".join(problem.what for problem in error.problems)
         text = f"The log cannot judge your rules ({reason}). The estimates are for the plan without them, which brings more."
-        study = study_at()
-        warnings = (Finding("constraints", "no", text), *study.evaluation.warnings)
+        study, unseen = study_at(), [Finding("constraints", "no", text)]
+    if unseen:
+        warnings = (*unseen, *study.evaluation.warnings)
         study = replace(study, evaluation=replace(study.evaluation, warnings=warnings))
     if settings.constrained or settings.explore or settings.exact or study.evaluation.verdict is None:
         return study

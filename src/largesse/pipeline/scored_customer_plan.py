@@ -19,8 +19,8 @@ from largesse.allocation import (
     find_budget_points,
 )
 from largesse.campaign import Campaign, PlanSettings, find_eligible_levels
-from largesse.errors import BudgetError, Problem, refuse, suggest
-from largesse.evaluation import ConstrainedFoldPlanner, FoldPlan, FoldPlanner
+from largesse.errors import BudgetError, Problem, join_some, plural, refuse, suggest
+from largesse.evaluation import MAX_UNKNOWN_SHARE, ConstrainedFoldPlanner, FoldPlan, FoldPlanner
 from largesse.exploration import (
     RESERVE,
     RandomisedPriceRule,
@@ -34,7 +34,7 @@ from largesse.exploration import (
 from largesse.pipeline.engine_protocol import PlanResult, PricedPlan, ScoredCustomers
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
-from largesse.records import Array, Customers, ExplorationPrecision, ExplorationSummary, Log, Plan, Progress
+from largesse.records import Array, Customers, ExplorationPrecision, ExplorationSummary, Finding, Log, Plan, Progress
 
 BINARY_VARIANCE = ResponseVariance()  # of yes or no: it follows from the probability
 N_TRIED_SEEDS = 16  # of random levels, for the standard deviation of their total cost
@@ -322,3 +322,20 @@ def make_fold_planner(
         return ExploringPlanner(settings, eligible, variance, campaign.seed)
     parts: dict[str, Any] = {"segment": _read_segments(settings, rows), "eligible": eligible}
     return ConstrainedFoldPlanner(Constraints(**{**settings.constraints, **parts}), customers)
+
+
+def check_fixed_customers(campaign: Campaign, log: Log, customers: int) -> list[Finding]:
+    """Return a finding if customers with a fixed level are not in the log: the plan that is judged does not hold them.
+
+    Raises an error if they are more than `MAX_UNKNOWN_SHARE` of the customers.
+    """
+    if log.customer is None or not campaign.planning.fixed:
+        return []
+    known = set(log.customer.cast("string").to_pylist())
+    unseen = [name for name in campaign.planning.fixed if name not in known]
+    text = (
+        f"{plural(len(unseen), 'customer')} with a fixed level have no row in the log, such as {join_some(unseen[:3])}"
+    )
+    if len(unseen) > MAX_UNKNOWN_SHARE * customers:
+        refuse("plan", [Problem(text, "judge a plan in which fewer customers are fixed")])
+    return [Finding("fixed levels", "careful", f"{text}. The estimates are for the other customers.")] if unseen else []
