@@ -88,7 +88,7 @@ class ProgressTracker:
 
     @contextmanager
     def subrange(self, start: float, end: float) -> Iterator[None]:
-        """Scale the progress of the block to a range of the current stage."""
+        """Scale the progress inside a with-block to a range of the current stage."""
         depth, (first, width) = len(self._spans), self._current_span
         self._spans.append((first + width * start, width * (end - start)))
         try:
@@ -141,7 +141,7 @@ def _get_tracker() -> ProgressTracker | None:
 
 @contextmanager
 def report_to(progress: Progress | None) -> Iterator[Progress]:
-    """Report the progress of the block, in this thread, to a callback.
+    """Report the progress of a with-block, in this thread, to a callback.
 
     None is the current listener.
     """
@@ -170,7 +170,7 @@ def start_stage(stage: str, rows: int | None = None) -> None:
 
 @contextmanager
 def count_as_stage(stage: str, rows: int | None = None) -> Iterator[None]:
-    """Count the block as a stage, unless another stage contains it."""
+    """Count a with-block as a stage, unless another stage contains it."""
     tracker = _get_tracker()
     if tracker is None or tracker.stage:
         yield
@@ -207,7 +207,7 @@ def track_results(items: Iterable[Part], n: int) -> Iterator[Part]:
 
 @contextmanager
 def subrange(start: float, end: float) -> Iterator[None]:
-    """Scale the progress of the block to a range of the current stage.
+    """Scale the progress inside a with-block to a range of the current stage.
 
     Work that is tracked outside of any subrange counts as all of the current part.
     """
@@ -229,7 +229,7 @@ def advance(done: float) -> None:
 
 @contextmanager
 def show_progress(quiet: bool = False) -> Iterator[Progress]:
-    """Show the progress of the block on the standard error.
+    """Show the progress of a with-block on the standard error.
 
     The stage, its rows and the remaining time are shown.
     A terminal shows a bar. Elsewhere, stages of more than two seconds print a line now and then.

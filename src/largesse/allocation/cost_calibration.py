@@ -91,7 +91,7 @@ def find_budget_for_spend(
 def correct_expected_costs(
     expected: Array, budget: float, spending: SpendingCurve, confidence: float = BUDGET_CONFIDENCE
 ) -> CostCorrection:
-    """Return the cost correction at a budget, from customers' expected costs (m + 1,) at falling prices.
+    """Return the cost correction at a budget, from plans' expected costs (m + 1,) at decreasing shadow prices.
 
     That is at their cheapest levels, and at each price of `spending`.
     """
@@ -106,7 +106,7 @@ def correct_expected_costs(
 def _compute_corrected_spends(
     expected: Array, spending: SpendingCurve, confidence: float
 ) -> tuple[Array, Array, Array]:
-    """Return the corrected costs (m + 1,) of plans at falling prices, the correction factors, and their errors.
+    """Return plans' corrected costs (m + 1,) at decreasing shadow prices, correction factors and standard errors.
 
     The first are the budgets that lead to the expected spends.
     """
@@ -116,7 +116,7 @@ def _compute_corrected_spends(
 
 
 def _estimate_cost_ratios(spending: SpendingCurve) -> tuple[Array, Array]:
-    """Estimate the ratio of actual to expected cost at each price (m + 1,), and its standard error.
+    """Estimate the ratio of actual to expected cost at each shadow price (m + 1,), and its standard error.
 
     The first price is that of the cheapest plan, too. Both allow for the model's own evidence: the ratio is about one.
     """
@@ -140,7 +140,7 @@ def _make_non_decreasing(values: Array) -> Array:
 
 
 def _find_spend_at_budget(expected: Array, aim: Array, budget: float) -> tuple[float, float]:
-    """Return the expected cost at which the corrected cost equals the budget, and its position.
+    """Return the expected cost at which the corrected cost equals the budget, and its fractional array index.
 
     It is infinite if the corrected cost `aim` never reaches the budget.
     """

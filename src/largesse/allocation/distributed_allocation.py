@@ -42,7 +42,7 @@ TIE_WIDTH = 4 * NUDGE  # relative width of a bracket whose steps are taken for t
 
 @dataclass(frozen=True, eq=False)
 class BatchLevelRule:
-    """Rule for each customer's level after a price search in batches: price brackets, and listed levels."""
+    """Rule for levels in batches: brackets of the shadow price, and listed levels of customers between the brackets."""
 
     brackets: tuple[Bracket, ...]
     rows: Array  # (m,) rising: the undecided customers whose levels were decided one by one
@@ -67,7 +67,7 @@ class BatchLevelRule:
 
 @dataclass(frozen=True, eq=False)
 class BatchPlan:
-    """Plan for customers in batches: its averages and bound, and the levels of any batch."""
+    """Plan for customers in batches: average value and cost, upper bound of the value, and levels of any batch."""
 
     n: int
     value: float  # averages per customer, as in `Plan`
@@ -138,7 +138,7 @@ def allocate_batches(
 
 @dataclass(eq=False)
 class BatchPriceSearch:
-    """Price search over batches of customers: price brackets so far, and positions of undecided customers."""
+    """Search for the shadow price over batches of customers, by brackets of the price that become narrower."""
 
     ask: Ask
     share: float  # of its customers that a batch may send
@@ -153,7 +153,7 @@ class BatchPriceSearch:
     sent: list[Result] | None = None  # the undecided of the last bracket, if every batch has sent its own
 
     def fetch_customers(self, places: Array) -> tuple[Array, Array]:
-        """Fetch the curves and costs of undecided customers, by their positions (m,).
+        """Fetch curves and costs of customers whose best level still depends on the price, by their positions (m,).
 
         Positions count undecided customers, in any order.
         """
@@ -166,7 +166,7 @@ class BatchPriceSearch:
         return curves[back], costs[back] if len(costs) > 1 else costs
 
     def classify_customers(self, search: PriceSearch, inside: Bracket) -> BudgetShortfall | None:
-        """Classify the customers of every batch by one more bracket of the price.
+        """Set the levels of the customers in every batch whose best level is the same in a new price bracket.
 
         It counts only if the price lies in it.
         """
@@ -185,7 +185,7 @@ class BatchPriceSearch:
         return None
 
     def narrow_bracket(self, search: PriceSearch) -> Bracket:
-        """Return a narrower bracket of the price, from a sample of customers' hull steps.
+        """Return a narrower bracket of the shadow price, from a sample of steps on customers' upper hulls.
 
         It may lie around a step that many customers share.
         """
@@ -205,7 +205,7 @@ class BatchPriceSearch:
         return float(prices[max(k - 1, 0)]), float(prices[max(k, 1)])
 
     def split_ties(self, search: PriceSearch) -> tuple[int, int]:
-        """Give tied customers the higher level in the order of rows, and find the batch where the budget ends.
+        """Give tied customers the higher level in row order, and find the batch in which the budget is used up.
 
         Returns the rows of this batch.
         """
@@ -221,12 +221,12 @@ class BatchPriceSearch:
         return ends
 
     def fetch_customers_between(self, ends: tuple[int, int]) -> tuple[Array, Array, Array]:
-        """Fetch the row numbers, curves and costs of undecided customers between two row numbers."""
+        """Fetch customers whose best level still depends on the price, between two row numbers."""
         return _join_batches(self.sent or self.ask(partial(_select_by_row_number, tuple(self.brackets), ends)))
 
 
 def apply_brackets(brackets: Iterable[Bracket], curves: Array, costs: Array) -> tuple[Array, Array, Array]:
-    """Classify a batch's customers by a sequence of price brackets.
+    """Set the levels of a batch's customers whose best level is the same within one of several price brackets.
 
     Returns levels (n,), undecided rows (m,) and the sums of the last round.
 
@@ -249,7 +249,7 @@ def apply_brackets(brackets: Iterable[Bracket], curves: Array, costs: Array) -> 
 
 
 def _classify_batch(brackets: tuple[Bracket, ...], share: float, rows: Array, curves: Array, costs: Array) -> Result:
-    """Classify a batch's customers by price brackets, and return sums and the undecided customers if few."""
+    """Set a batch's levels by price brackets; return sums, and the customers still without a level if few."""
     _, undecided, sums = apply_brackets(brackets, curves, costs)
     few = _pack_customers(rows, curves, costs, undecided) if len(undecided) <= share * len(rows) else {}
     return {"first": rows[0], "undecided": np.array(len(undecided)), "sums": sums, **few}
@@ -264,7 +264,7 @@ def _select_by_position(
     curves: Array,
     costs: Array,
 ) -> Result:
-    """Return undecided customers of a batch by their positions among all undecided customers."""
+    """Return customers of a batch whose level still depends on the price, by positions among all such customers."""
     undecided = apply_brackets(brackets, curves, costs)[1]
     k = int(np.searchsorted(firsts, rows[0], side="right")) - 1
     start = int(before[k]) + (0 if brackets else int(rows[0]))
@@ -275,7 +275,7 @@ def _select_by_position(
 def _select_by_row_number(
     brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, curves: Array, costs: Array
 ) -> Result:
-    """Return the undecided customers of a batch between two row numbers."""
+    """Return customers of a batch whose level still depends on the price, between two row numbers."""
     undecided = apply_brackets(brackets, curves, costs)[1]
     inside = (rows[undecided] >= ends[0]) & (rows[undecided] < ends[1])
     return _pack_customers(rows, curves, costs, undecided[inside])
@@ -284,7 +284,7 @@ def _select_by_row_number(
 def _sum_spend_by_price(
     brackets: tuple[Bracket, ...], prices: Array, rows: Array, curves: Array, costs: Array
 ) -> Result:
-    """Sum the costs that a batch's undecided customers add at each of several falling prices (m,)."""
+    """Sum the costs of a batch's customers without a final level at each of several decreasing shadow prices (m,)."""
     del rows
     levels, undecided, _ = apply_brackets(brackets, curves, costs)
     steps = find_hull_steps(curves, costs, undecided, levels, float(prices[-1]))
@@ -297,7 +297,7 @@ def _sum_spend_by_price(
 def _sum_tied_customers(
     brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, curves: Array, costs: Array
 ) -> Result:
-    """Sum value and cost of a batch's tied customers outside a range of row numbers.
+    """Sum value and cost of a batch's customers with tied levels, outside a range of row numbers.
 
     They take the step before the range, and not after it.
     """
@@ -331,7 +331,7 @@ def _join_batches(results: Iterable[Result]) -> tuple[Array, Array, Array]:
 
 
 def _add_batch_sums(sums: Array) -> Array:
-    """Add up the sums (b, m) of batches, exactly where they have carries.
+    """Add up the sums (b, m) of batches, exactly where rounding errors (carries) are stored.
 
     Pairs of a sum and its carry come first.
     """

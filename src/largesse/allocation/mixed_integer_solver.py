@@ -51,7 +51,7 @@ class OptimalityProof:
 
 @dataclass(frozen=True, eq=False)
 class LevelLosses:
-    """Loss of each level (n, K) against the customer's best level at the multipliers, and this best level.
+    """Loss of net value at each level (n, K) against the customer's best level at given multipliers.
 
     The loss is infinite if the level is not allowed.
     """
@@ -62,7 +62,7 @@ class LevelLosses:
 
 @dataclass(frozen=True, eq=False)
 class ProblemCore:
-    """Levels (n, K) that a better plan may use, and a flag if these are all such levels."""
+    """Levels (n, K) that a better plan may use, and a flag that no other level can occur in a better plan."""
 
     choice: Array
     complete: bool
@@ -106,7 +106,7 @@ def prove_optimum(instance: ConstrainedProblem, start: OptimalityProof) -> Optim
 
 
 def compute_losses(instance: ConstrainedProblem, multipliers: Multipliers) -> LevelLosses:
-    """Return the loss of each customer's levels against the best level, at the multipliers."""
+    """Return the loss of net value of each customer's levels against the best level, at given multipliers."""
     rules, prices = instance.rules, multipliers.prices
     worth = instance.curves - prices.cost[rules.group] * instance.costs - prices.customer[rules.group]
     if len(rules.allowed):
@@ -116,7 +116,7 @@ def compute_losses(instance: ConstrainedProblem, multipliers: Multipliers) -> Le
 
 
 def _select_core(lost: LevelLosses, gap: float, most: int) -> ProblemCore:
-    """Select the levels that lose at most the optimality gap, or only the best of them if there are too many.
+    """Select the levels whose loss is at most the optimality gap; if too many, only those with the smallest loss.
 
     Customers with one level left have no choice, and none is marked.
     """
@@ -192,7 +192,7 @@ class IntegerProgramSolution:
 
 @dataclass(frozen=True, eq=False)
 class CuttingPlane:
-    """Linear inequality that excludes choices: their weights (m,) sum to at most `most`."""
+    """Linear inequality that excludes choices of levels: the sum of their weights (m,) is at most `most`."""
 
     weight: Array
     most: float
@@ -229,7 +229,7 @@ def build_program(instance: ConstrainedProblem, base: Array, choice: Array) -> I
 
 
 def measure_limit_use(instance: ConstrainedProblem, limit: LimitRow, rows: Array, levels: Array) -> Array:
-    """Return the cost, or the count of one, by which each customer's level counts against a limit."""
+    """Return each customer's amount in a limit at its level: the cost, or 1 for a limit on customers."""
     there = np.zeros(instance.rules.groups, dtype=bool)
     there[limit.groups] = True
     covered = there[instance.rules.group[rows]] & limit.levels[levels]

@@ -1,4 +1,4 @@
-"""Best plan at one budget, frontier of value over all budgets, and best levels at a price."""
+"""Best plan at one budget, frontier of value over all budgets, and best levels at a shadow price."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def frontier(curves: Any, costs: Any) -> Frontier:
 
 
 def decide_at_price(curves: Array, costs: Array, price: float, *, dearest: bool = False) -> Array:
-    """Return each customer's best level at a price: the maximum of response − price × cost.
+    """Return each customer's best level at a shadow price: the maximum of response − price × cost.
 
     Ties go to the cheapest.
 
@@ -148,7 +148,7 @@ def decide_at_price(curves: Array, costs: Array, price: float, *, dearest: bool 
 
 
 def split_ties_at_price(curves: Array, costs: Array, price: float, share: float) -> Array:
-    """Return the level probabilities (n, K) at a price, with ties split between the cheapest and dearest level.
+    """Return level probabilities (n, K) at a shadow price, with ties split between cheapest and dearest level.
 
     The dearest of the best levels gets `share`, the cheapest the rest.
 
@@ -163,7 +163,7 @@ def split_ties_at_price(curves: Array, costs: Array, price: float, share: float)
 
 
 def _merge_equal_slopes(spend: Array, value: Array, price: Array) -> Frontier:
-    """Merge neighbouring steps of equal slope into one segment of the frontier.
+    """Merge neighbouring frontier steps of equal slope into one segment of the frontier.
 
     Equal slopes are a tie between customers.
     """

@@ -1,4 +1,4 @@
-"""Best plans at up to 60 budgets for the report, and the best uniform mix of two levels.
+"""Best plans at up to 60 budgets for the report, and the best mix of two levels for all customers.
 
 At a price, every step up a hull is taken that brings at least the price. `allocate` makes this very plan if the budget is
 its cost: nothing is left over. So prices are chosen whose budgets are evenly spaced, and one pass over the customers gives
@@ -26,7 +26,7 @@ SLOPE_RANGE = 1e4  # the steepest steps bring this many times as much as steps o
 
 @dataclass(frozen=True, eq=False)
 class PriceSums:
-    """Total cost and response of plans at several falling prices, and of each level for everyone.
+    """Total cost and response of plans at decreasing shadow prices, and of each level for everyone.
 
     The sums of batches can be added.
     """
@@ -48,18 +48,18 @@ class PriceSums:
 
     @property
     def mean_spend(self) -> Array:
-        """Average cost per customer (m + 1,) of the cheapest plan and of the plan at each price."""
+        """Average cost per customer (m + 1,) of the cheapest plan and of the plan at each shadow price."""
         return np.asarray(np.cumsum(self.spend) / self.n)
 
     @property
     def mean_value(self) -> Array:
-        """Average response per customer (m + 1,) of the cheapest plan and of the plan at each price."""
+        """Average response per customer (m + 1,) of the cheapest plan and of the plan at each shadow price."""
         return np.asarray(np.cumsum(self.value) / self.n)
 
 
 @dataclass(frozen=True)
 class BudgetPoint:
-    """Plan at one budget: average cost and response per customer, and price."""
+    """Plan at one budget: average cost and response per customer, and the budget's shadow price."""
 
     budget: float
     spend: float
@@ -72,7 +72,7 @@ class BudgetPoint:
 
 
 def sum_plans_at_prices(curves: Array, costs: Array, prices: Sequence[float]) -> PriceSums:
-    """Sum the costs and responses of customers' plans at falling prices (m,).
+    """Sum the costs and responses of the plans at decreasing shadow prices (m,).
 
     Curves are (n, K), cost rows (1, K) or (n, K).
     """
@@ -92,7 +92,7 @@ def find_budget_points(
     explore: float = 0.0,
     worth: float | None = None,
 ) -> tuple[BudgetPoint, ...]:
-    """Find the best plans at up to `MAX_GRID_BUDGETS` budgets, the smallest budget first.
+    """Find the best plans at up to `MAX_GRID_BUDGETS` budgets, in ascending order of budget.
 
     They are the plans that `allocate` makes.
 
@@ -138,7 +138,7 @@ def find_budget_points(
 
 
 def _list_candidate_prices(level_costs: Array, level_responses: Array, worth: float | None) -> tuple[float, ...]:
-    """Return falling prices, from one that buys nothing to one that buys everything useful.
+    """Return decreasing shadow prices, from one that buys nothing to one that buys every useful level increase.
 
     `level_costs` and `level_responses` (K,) are averages.
     """
@@ -151,7 +151,7 @@ def _list_candidate_prices(level_costs: Array, level_responses: Array, worth: fl
 def _choose_prices(
     tried: Sequence[float], spend: Array, worth: float | None, scale: Callable[[float], float]
 ) -> tuple[list[int], int | None]:
-    """Choose the prices whose plans have about evenly spaced costs, and find the break-even price.
+    """Choose shadow prices whose plans have about evenly spaced costs, and find the break-even price.
 
     Returns their places among the tried prices, by the spend (m,) at each.
 
@@ -220,7 +220,7 @@ def count_levels_at_budgets(
 def count_levels_of_plans(
     levels: Array, batch: tuple[Array, Array, Array], groups: Array, n_groups: int
 ) -> tuple[Array, Array]:
-    """Count a batch's customers by level and group in given plans (points, n), and sum their costs."""
+    """Count a batch's customers by level and group in several plans (plans, n), and sum the plans' costs."""
     _, curves, costs = batch
     K, wide = curves.shape[1], np.broadcast_to(costs, curves.shape)
     counts, spend = np.zeros((len(levels), n_groups, K), dtype=np.int64), np.zeros((len(levels), n_groups))
@@ -236,7 +236,7 @@ def count_levels_of_plans(
 
 
 def mix_two_levels(value: Array, cost: Array, spend: float) -> Array:
-    """Return the probabilities (K,) of the best mix of two levels at an average cost.
+    """Return the probabilities (K,) of the best mix of two levels for all customers, at an average cost.
 
     `value` and `cost` (K,) are the levels' means.
 

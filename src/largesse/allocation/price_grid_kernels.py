@@ -1,4 +1,4 @@
-"""Compiled loops that sum costs and count levels of plans at many prices.
+"""Compiled loops that sum costs and count levels of plans at many shadow prices.
 
 Imported inside functions only: it loads numba.
 
@@ -32,7 +32,7 @@ def find_cheapest_level(curves: Array, costs: Array, i: int, j: int) -> int:
 
 @inlined
 def find_first_taking_price(prices: Array, place: int, slope: float) -> int:
-    """Return the index of the first of falling prices at which a hull step is taken.
+    """Return the index of the first of several decreasing shadow prices at which a hull step pays.
 
     The search begins at a place.
     """
@@ -48,7 +48,7 @@ def find_first_taking_price(prices: Array, place: int, slope: float) -> int:
 
 @compiled
 def add_costs_and_values(curves: Array, costs: Array, prices: Array, spend: Array, value: Array) -> None:
-    """Add customers' costs and responses at each of several falling prices to arrays (m + 1,).
+    """Add customers' costs and responses at each of several decreasing shadow prices to arrays (m + 1,).
 
     First those at their cheapest level, then the increase at each falling price.
     """
@@ -74,7 +74,7 @@ def add_costs_and_values(curves: Array, costs: Array, prices: Array, spend: Arra
 def count_level_changes(
     curves: Array, costs: Array, prices: Array, drawn: Array, groups: Array, counts: Array, spend: Array
 ) -> None:
-    """Count the changes of customers' levels, and their cost, from price to price of falling prices.
+    """Count the level changes, and sum their costs, between neighbours in a list of decreasing shadow prices.
 
     They are added to `counts` (m, groups, K) and `spend` (m, groups).
 

@@ -1,4 +1,4 @@
-"""Levels with support in the log for each customer, and the replacement of levels without support.
+"""Levels with enough logged rows for each customer (support), and replacement of unsupported levels.
 
 An option k of a customer means: the nearest supported level at or below k, else the nearest one above. Plans, mixes and policies
 choose among all K options, and unsupported options have the response and the cost of the level that replaces them. So budgets
@@ -46,7 +46,7 @@ def map_to_supported_levels(supported: Array) -> Array:
 
 
 def copy_supported_values(table: Array, supported: Array | None) -> Array:
-    """Replace the values of levels without support by those of the replacing levels, in a table (n, K).
+    """Replace values (n, K) at unsupported levels by the values at the supported levels that replace these levels.
 
     A table (K,) holds for all rows. It is unchanged without a mask.
     """
@@ -86,7 +86,7 @@ def replace_unsupported_levels(levels: Array, supported: Array | None) -> Array:
 
 
 def replace_unsupported_probabilities(probabilities: Array, supported: Array | None) -> Array:
-    """Move the probabilities (n, K) of levels without support to the levels that replace them.
+    """Move the probabilities (n, K) of unsupported levels to the supported levels that replace these levels.
 
     Probabilities may be (K,). They are unchanged without a mask.
 

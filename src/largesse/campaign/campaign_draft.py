@@ -131,7 +131,7 @@ class TableProfile:
         return {name: share for name, share in shares.items() if share >= SUSPECTED_SHARE}
 
     def _propose_cluster(self, guess: RoleGuesses) -> RoleGuesses:
-        """Propose the column within whose values the level is constant as the cluster."""
+        """Propose a column as the cluster if the level is constant within each of its values."""
         level = self.columns.get(guess.roles.get("level", ""))
         if level is None or level.distinct > MAX_LEVELS or self.read.column(level.name).null_count:
             return guess
@@ -278,7 +278,7 @@ def _make_indicator_columns(code: Array) -> Array:
 
 
 def _make_response_targets(values: Array) -> list[Array]:
-    """Return responses (n,) as two columns, values and ranks, so that outliers hide nothing."""
+    """Return responses (n,) as two columns, values and ranks, because outliers distort the variance of the values."""
     ranks = np.unique(values, return_inverse=True)[1]
     return [values[:, None], ranks[:, None].astype(np.float64)]
 

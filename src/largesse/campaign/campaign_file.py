@@ -70,7 +70,7 @@ SECTION_LINE = re.compile(r"^\s*\[\s*([\w.-]+)\s*\]")
 
 
 class SpendingOverrides(TypedDict, total=False):
-    """Budget and exploration that replace the campaign's settings."""
+    """Budget and exploration settings that override those of a campaign."""
 
     budget: float | None  # average per customer
     total: float | None  # or for all of them together

@@ -96,7 +96,7 @@ class PlanSettings:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Columns that hold each constraint, one column per level."""
+        """Table columns with customers' values of each constraint, one column per level, by constraint name."""
         return {word: self.constraints[word] for word in CUSTOMER_COLUMN_KEYS if word in self.constraints}
 
     @property
@@ -306,7 +306,7 @@ def _are_level_names(values: Any) -> bool:
 def find_eligible_levels(
     customers: Customers, levels: Levels, planning: PlanSettings, *, others: bool = False
 ) -> Array | None:
-    """Return the mask (n, K) of the levels that each customer may get; None without such rules.
+    """Return the mask (n, K) of the levels that each customer may get; None if all levels are allowed.
 
     With `others`, these need not be the customers that the rules were written for: names that none of them has are no problem.
     """

@@ -80,7 +80,7 @@ CONTROL = re.compile(r"^(control|holdout|placebo|untreated|kontroll\w*)\b", re.I
 
 @dataclass(frozen=True)
 class DraftColumn:
-    """Kind, values and words of one column of a table."""
+    """Kind, values and distinct words of one table column, for the detection of its role."""
 
     name: str
     kind: str  # number, text, date, nothing or other

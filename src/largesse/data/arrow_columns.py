@@ -28,7 +28,7 @@ MIN_ROWS_FOR_IDENTIFIER = 50
 
 
 def find_feature_kind(kind: pa.DataType) -> Kind:
-    """Return the kind of feature (number, text, date, nothing, other) that an Arrow type holds."""
+    """Return the kind of feature (number, text, date, nothing, other) of an Arrow type."""
     import pyarrow.types as types
 
     if types.is_null(kind):

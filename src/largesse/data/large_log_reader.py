@@ -83,7 +83,7 @@ def read_large_log(source: Any, spec: RoleSpec, most_rows: int | str, seed: int 
 
 @dataclass(frozen=True, eq=False)
 class _FirstPass:
-    """Results of the first pass over a large log: role columns of all rows, and statistics of each feature."""
+    """Results of the first pass over a large log: columns with a role for all rows, and statistics of each feature."""
 
     roles: pa.Table  # (n rows) the columns that have a role
     profiles: dict[str, ColumnProfile]  # of the possible features

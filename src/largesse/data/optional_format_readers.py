@@ -21,7 +21,7 @@ MAX_SHEETS_LISTED = 8
 
 @dataclass(frozen=True)
 class QueriedFile:
-    """File with the SQL query or sheet name that selects one of its tables, or with the encoding of its text."""
+    """File with the SQL query or sheet name that selects one of its tables, or with its text encoding."""
 
     path: str
     query: str = ""

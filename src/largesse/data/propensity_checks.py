@@ -92,7 +92,7 @@ def _compute_expected_se(propensities: GivenPropensities, has_level: Array, weig
 
 
 def _compute_sum_deviation(spread: Array, cluster: Array | None) -> float:
-    """Return the standard deviation of a sum of rows (or clusters) from the standard deviations of the rows."""
+    """Return the standard deviation of a sum over rows (or clusters) from the rows' standard deviations."""
     if cluster is not None:
         _, cluster_code = np.unique(cluster, return_inverse=True)
         spread = np.bincount(cluster_code, weights=spread)
@@ -123,7 +123,7 @@ def find_propensity_problems(propensities: GivenPropensities, name: str) -> list
 
 
 def find_implausible_levels(propensities: GivenPropensities) -> list[InversePropensitySum]:
-    """Return the levels whose inverse-propensity sums differ from one beyond chance.
+    """Return the levels whose inverse-propensity sums differ from one by more than chance.
 
     A sum clearly above one is implausible, and one clearly below it if all rows of a level have one propensity.
 
@@ -153,7 +153,7 @@ def _is_clearly_above_one(level_sum: InversePropensitySum) -> bool:
 
 
 def _count_unlikely_assignments(propensities: GivenPropensities) -> tuple[float, float, float]:
-    """Count the rows whose logged level was not the most probable one: expected, standard error and actual.
+    """Count rows whose logged level was not the most probable one: expected count, standard error and actual count.
 
     Returns the expected number, its standard error and the actual number.
     """

@@ -441,7 +441,7 @@ def _set_costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Leve
 
 
 def _list_level_numbers(levels: Levels) -> list[float]:
-    """Return the number that denotes each level in the log: dose, numeric name or 0..K−1."""
+    """Return the number that denotes each level in the log: its dose, its numeric name, or 0..K−1."""
     if levels.doses is not None:
         return list(levels.doses)
     if levels.names is not None and all(is_plain_number(name) for name in levels.names):

@@ -82,7 +82,7 @@ def compute_scores(log: Log, held: HeldOutPredictions, propensities: Propensitie
 
 
 def restrict_scores_to_support(scores: Scores, allowed: Array | None) -> Scores:
-    """Replace each unsupported level's scores by the scores of the supported level that replaces it."""
+    """Replace scores at unsupported levels by the scores at the supported levels that replace these levels."""
     if allowed is None or allowed.all():
         return scores
     supported = map_to_supported_levels(allowed)

@@ -46,7 +46,7 @@ class EstimatorRows:
 
 @dataclass(frozen=True, eq=False)
 class EstimateTerms:
-    """Row-wise terms (n,) of an estimate mean(plain) + mean(top) / mean(bottom)."""
+    """Row-wise terms (n,) of an off-policy estimate mean(plain) + mean(top) / mean(bottom)."""
 
     plain: Array | None  # (n,)
     top: Array | None = None  # (n,)

@@ -60,7 +60,7 @@ def make_budget_grid(scores: Scores) -> Array:
 
 
 def find_budget_at_price(scores: Scores, price: float) -> float:
-    """Return the expected cost of the plan that buys every level increase worth its price."""
+    """Return the expected cost of the plan with each customer's best level at a shadow price."""
     spends = [
         costs[np.arange(len(costs)), decide_at_price(curves, costs, price)]
         for curves, costs in _iterate_curve_blocks(scores)
@@ -69,20 +69,20 @@ def find_budget_at_price(scores: Scores, price: float) -> float:
 
 
 def _iterate_curve_blocks(scores: Scores) -> Iterator[tuple[Array, Array]]:
-    """Yield the curves and the expected costs of the rows, block by block."""
+    """Yield the response curves and the expected costs of a log's rows, block by block."""
     for start in range(0, len(scores.curves), MAX_FRONTIER_ROWS):
         rows = slice(start, start + MAX_FRONTIER_ROWS)
         yield scores.curves[rows], scores.expected_costs[rows]
 
 
 def add_budget_to_grid(budgets: Array, budget: float) -> Array:
-    """Add one budget to a grid of budgets, moved into the grid's range."""
+    """Add one budget to a grid of budgets, clipped to the grid's range."""
     return np.unique(np.append(budgets, min(max(budget, budgets[0]), budgets[-1])))
 
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """Plan for one fold's rows: levels (m,) or probabilities (m, K), and the budget's price."""
+    """Plan for one fold's rows: levels (m,) or probabilities (m, K), and the budget's shadow price."""
 
     policy: Array
     price: float
@@ -92,7 +92,7 @@ class FoldPlanner(Protocol):
     """Interface of planners that plan some rows of a log under a campaign's constraints."""
 
     def __call__(self, rows: Array, curves: Array, costs: Array, budget: float, /) -> FoldPlan:
-        """Return the plan of rows (m,) of the log, which may repeat, by curves (m, K) and costs (K,) or (m, K)."""
+        """Return the plan of log rows (m,), which may repeat, from curves (m, K) and costs (K,) or (m, K)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +300,7 @@ def estimate_qini_curve(
 
 
 def estimate_mix_values(scores: Scores, means: LevelMeans, estimator: str = "dr") -> tuple[UniformMixValue, ...]:
-    """Estimate the value of the best uniform mix of levels, at the mean cost of every level."""
+    """Estimate the value of the best mix of levels for all customers, at the mean cost of every level."""
     costs = np.unique(np.average(means.cost, axis=0, weights=means.weight))
     mixed = (
         measure_policy_influence(scores, find_best_mixes(scores, float(cost), means).policy, estimator)

@@ -1,4 +1,4 @@
-"""Influence-function values of a log's rows, from which intervals of all estimates follow."""
+"""Influence-function values of a log's rows, from which the intervals of all estimates are computed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from largesse.stats import BinaryOutcomes, estimate_skewed_mean, is_sparse_amoun
 
 @dataclass(frozen=True, eq=False)
 class NonzeroResponses:
-    """Mask of the rows with a nonzero response, for intervals that rest on few such rows."""
+    """Mask of the rows with a nonzero response, for intervals of estimates with few such rows."""
 
     is_nonzero: Array  # (n,) bool
     sizes: Array | None = None  # (n,) what a yes adds to the outcome of any row; None: amounts of any size

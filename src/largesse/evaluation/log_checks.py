@@ -200,7 +200,7 @@ def _check_support(cells: UnsupportedCells, log: Log, propensities: Propensities
 
 
 def describe_unsupported_cells(cells: UnsupportedCells, titles: tuple[str, ...]) -> str:
-    """Describe the customer groups that never received some level."""
+    """Describe the customer groups that never received some level, as text."""
     named = []
     for cell in cells.cells[:MAX_LISTED_CELLS]:
         who = f"Customers whose {cell} ({percent(cell.share)} of all, {plural(cell.rows, 'row')})"

@@ -38,11 +38,11 @@ class SimpleRule:
     shares: Array  # (groups, K)
 
     def tabulate(self) -> RuleTable:
-        """Return the rule as a table record."""
+        """Return the simple rule as a table record."""
         return RuleTable(self.column, self.groups, tuple(tuple(row) for row in self.shares.tolist()))
 
     def describe(self, levels: Levels) -> str:
-        """Describe the rule in words, joining groups with the same levels."""
+        """Describe the simple rule in words, joining groups with the same levels."""
         by_mix: dict[str, list[str]] = {}
         for label, share in zip(self.groups, self.shares, strict=True):
             by_mix.setdefault(describe_mix(share, levels), []).append(label)

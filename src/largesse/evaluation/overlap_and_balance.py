@@ -50,7 +50,7 @@ def measure_level_overlap(log: Log, propensity: Array) -> tuple[Array, Array, Ar
 
 
 def grade_level_overlap(rows: float, effective: float, smallest: float) -> str:
-    """Grade the overlap of one level: fine, careful or no."""
+    """Grade the overlap of one level's propensities: fine, careful or no."""
     if rows < MIN_LEVEL_ROWS or effective < MIN_LEVEL_ROWS:
         return "no"
     return "careful" if effective < MIN_EFFECTIVE_LEVEL_ROWS or smallest < MIN_LEVEL_PROPENSITY else "fine"

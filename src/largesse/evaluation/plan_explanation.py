@@ -1,4 +1,4 @@
-"""Explanation of a held-out plan: typical customers, sensitivity to prices, feature importance, policy changes.
+"""Explanation of a held-out plan: typical customers, sensitivity to the shadow price, feature importance.
 
 *Changes.* The customers to whom the plan gives a level are chosen by features alone, so their gain has a doubly robust
 estimate: the mean over all rows of (score of the plan's level − response) where the plan gives that level, else zero. Those of
@@ -50,7 +50,7 @@ PRICE_CHANGES = (-0.25, -0.1, 0.1, 0.25)
 def explain_decisions(
     log: Log, scores: Scores, plan: HeldOutPlan, shuffled: ShuffledPredictions | None = None
 ) -> DecisionReasons:
-    """Explain a held-out plan by example customers, price sensitivity and feature importance.
+    """Explain a held-out plan by example customers, sensitivity to the shadow price, and feature importance.
 
     Curves are out-of-fold, and prices those of the fold's plan. `shuffled` holds the curves of
     rows with shuffled features; without it, no importance is measured.
@@ -84,7 +84,7 @@ def explain_decisions(
 
 
 def _select_fold_prices(scores: Scores, plan: HeldOutPlan, rows: Array) -> tuple[Array, Array, Array]:
-    """Return a mask of the rows whose fold has a price, with these rows' prices and cost corrections."""
+    """Return a mask of the rows whose fold has a shadow price, with these rows' prices and cost corrections."""
     fold = np.unique(scores.fold, return_inverse=True)[1][rows]
     known = np.isfinite(plan.prices[fold])
     scale = np.ones(len(plan.prices)) if plan.scales is None else plan.scales
@@ -92,7 +92,7 @@ def _select_fold_prices(scores: Scores, plan: HeldOutPlan, rows: Array) -> tuple
 
 
 def _choose_best_levels(sample: Scores, curves: Array, costs: Array, price: Array) -> Array:
-    """Return the best supported level (n,) of each row at the row's price.
+    """Return the best supported level (n,) of each row at the shadow price of the row's fold.
 
     A price is the value of a unit of cost: costs times prices are decided at a price of one.
     """

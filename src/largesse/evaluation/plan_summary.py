@@ -173,7 +173,7 @@ def sort_plans_by_budget(plan: PlanTotals, counts: PlanCounts, points: Sequence[
 
 
 class PlanTotals(Protocol):
-    """Interface of a plan with its average value, spend, price and budget."""
+    """Interface of a plan with its average value and spend, its budget, and the budget's shadow price."""
 
     @property
     def value(self) -> float: ...  # noqa: D102
@@ -246,7 +246,7 @@ def _sum_totals_by_level(labels: Sequence[str], counts: PlanCounts) -> TotalsByL
 
 
 def _list_levels_by_group(counts: PlanCounts, plans: Sequence[CountedPlan]) -> LevelsByGroup:
-    """Return the planned levels and costs by customer group, for the plan and for every budget of the slider."""
+    """List planned levels and costs by customer group, for the plan and for every budget of the report's slider."""
     features, first = [], 0
     for feature in counts.features:
         groups, labels = [], feature.grouping.labels

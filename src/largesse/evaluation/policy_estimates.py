@@ -1,4 +1,4 @@
-"""Off-policy estimates from a log's scores: a policy's value and spend, differences, ratios and references.
+"""Off-policy estimates from a log's scores: a policy's value and spend, and comparisons with other policies.
 
 A policy is levels (n,), or probabilities (n, K) or (K,), for the rows of the log. Every estimator averages the influence of
 each row, so differences are paired and clusters are respected everywhere.
@@ -290,7 +290,7 @@ def predict_mean_response(curves: Array, policy: Array, weight: Array | None = N
 def compare_references(
     scores: Scores, policy: PolicyInfluence, levels: Levels, estimator: str = "dr", response_value: float | None = None
 ) -> tuple[Reference, Reference]:
-    """Compare a policy with the best uniform mix at the same spend, and with the logged policy.
+    """Compare a policy with the logged policy, and with the best mix of levels for all customers at its spend.
 
     Where costs are not certain, the difference from the mix allows for errors of both spends; see `measure_gain_influence`.
     """
@@ -351,14 +351,14 @@ def _make_reference(
 
 
 def estimate_gain_over_mix(scores: Scores, policy: Array, estimator: str = "dr") -> Estimate:
-    """Estimate a policy's gain over the best uniform mix at the same spend."""
+    """Estimate a policy's gain over the best mix of levels for all customers at the same spend."""
     return estimate_from_influence(
         scores, measure_gain_influence(scores, measure_policy_influence(scores, policy, estimator), estimator)
     )
 
 
 def measure_gain_influence(scores: Scores, policy: PolicyInfluence, estimator: str = "dr") -> Influence:
-    """Return the rows' influence on a policy's gain over the best uniform mix at the same spend.
+    """Return the rows' influence on a policy's gain over the best mix of levels for all customers.
 
     Where costs are not certain, both spends are estimates: a policy that seems cheap by chance is compared with a mix that is
     too poor. The influence then allows for it.
@@ -369,7 +369,7 @@ def measure_gain_influence(scores: Scores, policy: PolicyInfluence, estimator: s
 def compare_with_best_mix(
     scores: Scores, policy: PolicyInfluence, estimator: str = "dr", means: LevelMeans | None = None
 ) -> tuple[FoldMixes, PolicyInfluence, Influence]:
-    """Return the best uniform mix at a policy's spend, and the rows' influence on its value and on the gain.
+    """Return the best mix of levels for all customers at a policy's spend, and influences on its value and gain.
 
     The mix of a fold is chosen on the other folds: a mix that is chosen on the rows that judge it is too good by the noise of
     the level means, and the gain too small. Known `means` are not computed again.
@@ -394,7 +394,7 @@ class LevelMeans:
 
 @dataclass(frozen=True, eq=False)
 class FoldMixes:
-    """Best uniform mix of levels at one spend, chosen for each fold on the other folds."""
+    """Best mix of levels for all customers at one spend, chosen for each fold on the other folds."""
 
     fold: Array  # (n,) the fold of each row, as an index
     weight: Array  # (folds,) total weight of each fold
@@ -403,12 +403,12 @@ class FoldMixes:
 
     @property
     def policy(self) -> Array:
-        """Level probabilities (n, K) of the rows under the mix of their fold."""
+        """Level probabilities (n, K) of a log's rows under the mix of levels chosen for their fold."""
         return self.shares[0] if (self.shares == self.shares[0]).all() else self.shares[self.fold]
 
     @property
     def mean(self) -> Array:
-        """Level probabilities (K,) averaged over folds."""
+        """Level probabilities (K,) of the mix of levels, averaged over folds."""
         return np.average(self.shares, axis=0, weights=self.weight)
 
 
@@ -440,7 +440,7 @@ def estimate_level_means(scores: Scores) -> LevelMeans:
 
 
 def find_best_mixes(scores: Scores, spend: float | Array, means: LevelMeans | None = None) -> FoldMixes:
-    """Find the uniform mix of levels with the largest value at an average spend, for each fold.
+    """Find the mix of levels for all customers with the largest value at an average spend, for each fold.
 
     Two levels suffice: one that costs no more, and one that costs no less. Levels with too few rows for an estimate are left
     out where the others can spend as much: a mix is also a recommendation. A spend may be given by rows (n,): where costs are
@@ -468,12 +468,12 @@ def find_best_mixes(scores: Scores, spend: float | Array, means: LevelMeans | No
 
 
 def choose_mix_name(mix: Array) -> str:
-    """Return the report's name of a uniform mix of levels."""
+    """Return the report's name of a mix of levels that is the same for all customers."""
     return "everyone the same" if _count_mixed_levels(mix) == 1 else "a random mix"
 
 
 def describe_mix(mix: Array, levels: Levels) -> str:
-    """Describe a uniform mix of levels in words: one level for everyone, or the shares of two levels."""
+    """Describe a mix of levels in words: one level for everyone, or the shares of two levels."""
     if _count_mixed_levels(mix) == 1:
         return f"all get {levels.titles[int(np.argmax(mix))]!r}"
     return ", ".join(
@@ -486,7 +486,7 @@ def _count_mixed_levels(mix: Array) -> int:
 
 
 def select_score_rows(scores: Scores, rows: Array) -> Scores:
-    """Return the scores of selected rows (m,)."""
+    """Return the doubly robust scores of selected log rows (m,)."""
     parts: dict[str, Any] = {field.name: getattr(scores, field.name) for field in fields(scores)}
     arrays: dict[str, Any] = {name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)}
     return replace(scores, **arrays)

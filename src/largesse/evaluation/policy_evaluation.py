@@ -86,7 +86,7 @@ class PolicyToEvaluate:
     warnings: tuple[Finding, ...] = ()
 
     def with_held_out_plan(self, plan: HeldOutPlan, scores: Scores) -> PolicyToEvaluate:
-        """Return the record with a held-out plan of the log as the policy."""
+        """Return the policy record with a held-out plan of the log as the policy."""
         return replace(
             self, policy=plan.policy, promise=predict_mean_response(scores.curves, plan.policy, scores.weight)
         )

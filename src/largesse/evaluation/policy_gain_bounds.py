@@ -1,4 +1,4 @@
-"""Lower confidence bounds of the gains of a plan and of a simple rule over the best uniform mix.
+"""Lower confidence bounds of gains over the best mix of levels for all customers, by plan and simple rule.
 
 The gain of an option is measured against the best uniform mix at the option's own spend. With 95 % confidence the gains of *all*
 options lie above their bounds, so the bound of the chosen one holds after choosing (PoLeCe, arXiv 2502.10653). A bound
@@ -38,7 +38,7 @@ def bound_policy_gains(
     estimator: str = "dr",
     learnt: bool = False,
 ) -> PolicyGainBounds:
-    """Bound the gains of a policy and of a simple rule over the best uniform mix, from the log alone.
+    """Bound the gains of a policy and a simple rule over the best mix of levels for all customers, by the log.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def _find_modal_values(values: Array, unit: Array) -> Array:
 def find_randomised_strata(
     features: pa.Table, X: Array, level: Array, group: Array | None = None, seed: int = 0
 ) -> RandomisedStrata | None:
-    """Find a column within whose values the levels (n,) look randomised; None without such a column.
+    """Find a column within whose values the levels (n,) look randomised; return None without such a column.
 
     `features` and their encoding X (n, p) are those of the rows; rows of a `group` (n,) got their levels together.
     """

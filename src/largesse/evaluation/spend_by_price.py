@@ -1,4 +1,4 @@
-"""Estimated real spend of plans at each price, where costs depend on responses.
+"""Estimated actual spend of plans at each shadow price, if costs depend on responses.
 
 At each of a range of spends every row gets the level that its out-of-fold curves and costs choose. The model's expected cost of
 such a plan and its doubly robust estimate from the log are two means over the same rows. Their ratio is not one: a
@@ -29,7 +29,7 @@ MAX_UNSAMPLED_ROWS, PRICE_SAMPLE_ROWS = (
 
 @dataclass(frozen=True, eq=False)
 class FoldSpending:
-    """Expected and real costs of plans at each price, summed by fold."""
+    """Expected and actual costs of plans at each shadow price, summed by fold."""
 
     price: Array  # (m,) falling
     expected: Array  # (m, folds)
@@ -40,11 +40,11 @@ class FoldSpending:
 
     @property
     def whole(self) -> SpendingCurve:
-        """Spending curve over all folds."""
+        """Expected and actual costs of plans (spending curve) over all folds."""
         return self._make_curve(np.ones(len(self.weight), dtype=bool))
 
     def without(self, fold: int) -> SpendingCurve:
-        """Return the spending curve over all folds except one."""
+        """Return the expected and actual costs of plans (spending curve) over all folds except one."""
         others = np.arange(len(self.weight)) != fold
         return self._make_curve(others) if others.any() else self.whole
 
@@ -63,7 +63,7 @@ class FoldSpending:
 
 
 def measure_spend_by_price(scores: Scores) -> FoldSpending | None:
-    """Measure the real spend of plans at each price on held-out rows; None if costs are certain.
+    """Measure the actual spend of plans at each shadow price on held-out rows; None if costs are certain.
 
     >>> from dataclasses import replace
     >>> from largesse.evaluation import crossfit_scores
@@ -101,7 +101,7 @@ def measure_spend_by_price(scores: Scores) -> FoldSpending | None:
 
 
 def _make_price_grid(curves: Array, costs: Array) -> tuple[Array, Array]:
-    """Return falling prices (m,) whose plans have evenly spaced expected costs, with their positions from 0 to 1."""
+    """Return decreasing shadow prices (m,) of plans with evenly spaced costs, and the plans' positions from 0 to 1."""
     prices, first = np.unique(
         -_find_prices_at_spends(curves, costs, shares := np.linspace(0.0, 1.0, N_PRICES)), return_index=True
     )
@@ -109,7 +109,7 @@ def _make_price_grid(curves: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _find_prices_at_spends(curves: Array, costs: Array, shares: Array) -> Array:
-    """Return the prices (m,) of plans whose costs lie at given positions between the cheapest and the best plan."""
+    """Return shadow prices (m,) of plans with costs at given positions between the cheapest and the best plan."""
     step = -(-len(curves) // PRICE_SAMPLE_ROWS) if len(curves) > MAX_UNSAMPLED_ROWS else 1
     front = frontier(curves[::step], costs[::step])
     if len(front) == 1:

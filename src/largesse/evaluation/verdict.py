@@ -1,4 +1,4 @@
-"""Verdict on a plan: expected gain over the best uniform mix, and the probability of a positive gain.
+"""Verdict on a plan: gain over the best mix of levels for all customers, and probability of a positive gain.
 
 Two measurements of the same gain are combined by their precision:
 
@@ -192,7 +192,7 @@ def _compute_level_weights(policy: Array, weight: Array, K: int) -> Array:
 
 
 def _predict_gain_over_mix(curves: Array, costs: Array, share: Array, weight: Array) -> float:
-    """Return a policy's predicted gain over the best uniform mix at the same cost."""
+    """Return a policy's predicted gain over the best mix of levels for all customers at the same cost."""
     value, spend = float((share * curves).sum()), float((share * costs).sum())
     means = weight @ curves
     return value - float(mix_two_levels(means, weight @ costs, spend) @ means)

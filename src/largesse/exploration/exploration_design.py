@@ -40,7 +40,7 @@ ZERO_PRICE = 1e-12  # a price below this share of the largest is zero if its lim
 
 @dataclass(frozen=True, eq=False)
 class ExplorationTask:
-    """Input of an exploration design: curves, costs, variances, plan and incumbent policy."""
+    """Input of an exploration design: response curves, costs, variances, plan and incumbent policy."""
 
     curves: Array  # (n, K)
     costs: Array  # (n, K)
@@ -57,12 +57,12 @@ class ExplorationTask:
 
     @cached_property
     def net_value(self) -> Array:
-        """Net value (n, K) of each level: response − price × cost."""
+        """Net value (n, K) of each level: response − shadow price × cost."""
         return np.asarray(self.curves - self.plan.price * self.costs)
 
     @cached_property
     def near_plans(self) -> tuple[Plan, ...]:
-        """Plans at a lower and at a higher budget."""
+        """Plans at a lower and at a higher budget, whose values the next log also estimates."""
         least = float(self.costs.min(axis=1).mean())
         return tuple(allocate(self.curves, self.costs, max(share * self.plan.budget, least)) for share in NEAR_BUDGETS)
 

@@ -63,7 +63,7 @@ def _price_levels(i: int, spread: Array, terms: Array, prices: Array, h: Array) 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _find_normalising_root(spread: Array, least: Array, h: Array) -> float:
-    """Find the number at which a customer's level probabilities add up to one."""
+    """Find the constant in the Neyman allocation at which a customer's level probabilities add up to one."""
     a = 0.0  # the largest number that is too small: one level alone would get everything
     for k in range(len(h)):
         if spread[k] > 0.0:
@@ -82,7 +82,7 @@ def _find_normalising_root(spread: Array, least: Array, h: Array) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _compute_probability_and_slope(spread: float, least: float, at: float) -> tuple[float, float]:
-    """Return a level's probability max(least, s / √at), and minus its derivative."""
+    """Return a level's probability in the Neyman allocation, max(least, s / √at), and minus its derivative."""
     if spread > 0.0:
         root = math.sqrt(at)
         if spread > least * root:
@@ -93,7 +93,7 @@ def _compute_probability_and_slope(spread: float, least: float, at: float) -> tu
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _write_probabilities_and_slopes(spread: Array, least: Array, h: Array, a: float, out: Array, q: Array) -> float:
-    """Write a customer's level probabilities and their slopes (K,), and return the sum of the slopes."""
+    """Write a customer's level probabilities and their derivatives (K,), and return the sum of the derivatives."""
     total, weight = 0.0, 0.0
     for k in range(len(h)):
         out[k], q[k] = _compute_probability_and_slope(spread[k], least[k], a + h[k])
@@ -108,7 +108,7 @@ def _write_probabilities_and_slopes(spread: Array, least: Array, h: Array, a: fl
 def _add_customer_to_sums(
     i: int, terms: Array, out: Array, q: Array, weight: float, mean: Array, sums: Array, curvature: Array
 ) -> None:
-    """Add a customer's contribution to the gradient (m,) and the curvature (m, m) of the dual."""
+    """Add a customer's contribution to the gradient (m,) and the Hessian (m, m) of the dual objective."""
     m, _, K = terms.shape
     for j in range(m):
         mean[j] = 0.0

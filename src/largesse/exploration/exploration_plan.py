@@ -65,7 +65,7 @@ def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constrai
 
 
 def _list_limiting_constraints(constraints: Constraints) -> list[str]:
-    """Return the names of the constraints that an exploration cannot keep."""
+    """Return the names of the constraints that are incompatible with exploration."""
     limits = {
         name: getattr(constraints, name)
         for name in ("caps", "shares", "segment_budgets", "segment_minimums", "least_return", "further")

@@ -1,4 +1,4 @@
-"""Exploration rule: level probabilities for new customers, from the prices of an exploration design.
+"""Exploration rule: level probabilities for new customers, from the dual prices of an exploration design.
 
 Under a budget alone, the probabilities that make the next log most informative depend on each customer by themselves:
 
@@ -67,7 +67,7 @@ class ExplorationRule:
         return UNIFORM_SHARE * self.rate / len(self.incumbent)
 
     def probabilities(self, curves: Array, costs: Array) -> Array:
-        """Return level probabilities (n, K) for curves (n, K) and costs (K,) or (n, K)."""
+        """Return the rule's level probabilities (n, K) for response curves (n, K) and costs (K,) or (n, K)."""
         from largesse.exploration.exploration_kernels import compute_exploration_probabilities
 
         spread = self.spread(curves, costs)
@@ -91,7 +91,7 @@ class ExplorationRule:
         return np.array([self.goal == "learning", self.least, self.floor, *self.incumbent], dtype=np.float64)
 
     def pack_for_pacing(self) -> Array:
-        """Return the rule as an array of numbers for pacing, with prices relative to the plan's price."""
+        """Return the exploration rule as an array of numbers for pacing, with prices relative to the plan's price."""
         price = self.plan.price
         near = [mixture.price / price if price > 0 else 1.0 for mixture in self.near]
         return np.concatenate([[self.value_price, *near], self.pack()])

@@ -1,4 +1,4 @@
-"""Price rule with randomised ties and uniform exploration (epsilon-greedy).
+"""Rule at a shadow price, with randomised ties and uniform exploration (epsilon-greedy).
 
 The price decides: the best of response − price × cost. Where two levels tie at the price, the dearer one is given with
 probability τ, so that the budget is spent in expectation. With the exploration rate ε a customer gets any level with equal
@@ -22,26 +22,26 @@ MIXTURE_ROUNDING = 1e-12  # relative; the cheapest plan may exceed the remaining
 
 @dataclass(frozen=True)
 class RandomisedPriceRule:
-    """Price, probability of the dearer level in a tie, and share of customers with a random level."""
+    """Shadow price, probability of the dearer level in a tie, and share of customers with a random level."""
 
     price: float
     tie_probability: float = 0.0
     exploration_rate: float = 0.0
 
     def probabilities(self, curves: Array, costs: Array) -> Array:
-        """Return level probabilities (n, K) for curves (n, K) and costs (K,) or (n, K)."""
+        """Return the rule's level probabilities (n, K) for response curves (n, K) and costs (K,) or (n, K)."""
         return mix_in_uniform_levels(
             split_ties_at_price(curves, costs, self.price, self.tie_probability), self.exploration_rate
         )
 
 
 def mix_in_uniform_levels(probabilities: Array, rate: float) -> Array:
-    """Mix level probabilities (n, K) with a share of uniformly random levels."""
+    """Add a share of uniformly random levels to level probabilities (n, K)."""
     return rate / probabilities.shape[1] + (1 - rate) * probabilities if rate else probabilities
 
 
 def compute_remaining_budget(cheapest: float, random: float, budget: float, rate: float) -> float:
-    """Return the budget per customer who does not explore; refuse a budget that is too small.
+    """Return the budget per customer without exploration; refuse a budget that is too small.
 
     `cheapest` and `random` are the average costs of the cheapest level and of a random one.
     """
@@ -56,7 +56,7 @@ def compute_remaining_budget(cheapest: float, random: float, budget: float, rate
 def make_rule_from_tie_costs(
     price: float, ends: tuple[float, float], budget: float, rate: float = 0.0
 ) -> RandomisedPriceRule:
-    """Return the price rule whose tie probability makes the average cost equal the budget.
+    """Return the rule at a shadow price whose tie probability makes the average cost equal the budget.
 
     `ends` are their average costs with the cheapest and with the dearest of equally good levels.
     """
@@ -66,7 +66,7 @@ def make_rule_from_tie_costs(
 
 
 def fit_rule_to_budget(curves: Array, costs: Array, budget: float, rate: float = 0.0) -> RandomisedPriceRule:
-    """Fit a randomised price rule whose average cost, including exploration, equals the budget.
+    """Fit a rule with randomised ties whose average cost, including exploration, equals the budget.
 
     >>> fit_rule_to_budget(np.tile([0.0, 1.0], (10, 1)), np.array([0.0, 1.0]), budget=0.3)
     RandomisedPriceRule(price=1.0, tie_probability=0.3, exploration_rate=0.0)
@@ -81,7 +81,7 @@ def fit_rule_to_budget(curves: Array, costs: Array, budget: float, rate: float =
 def fit_rule_at_price(
     curves: Array, costs: Array, price: float, budget: float, rate: float = 0.0
 ) -> RandomisedPriceRule:
-    """Fit the tie probability of a price rule at a given price, so that the average cost equals the budget."""
+    """Fit the tie probability of a rule at a shadow price, so that the average cost equals the budget."""
     wide, rows = np.broadcast_to(costs, np.shape(curves)), np.arange(len(curves))
     low, high = (
         float(wide[rows, decide_at_price(curves, costs, price, dearest=dearest)].mean()) for dearest in (False, True)

@@ -148,7 +148,7 @@ def _unpack_member(place: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo)
 
 @contextmanager
 def convert_content_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Convert any error in the block to a `PolicyFileError` about invalid content.
+    """Convert any error in a with-block to a `PolicyFileError` about invalid content.
 
     A correct digest does not make the content valid.
     """

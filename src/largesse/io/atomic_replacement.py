@@ -41,7 +41,7 @@ UNSUPPORTED_ERRORS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUP
 
 @contextmanager
 def atomic_file(target: Target) -> Iterator[Path]:
-    """Yield a temporary file path that replaces the target if the block succeeds."""
+    """Yield a temporary file path that replaces the target if the with-block succeeds."""
     path = check_output_path(target)
     if is_temporary_name(path.name) or is_temporary_name(
         path.parent.name
@@ -59,7 +59,7 @@ def atomic_file(target: Target) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(target: Target, *, marks: Collection[str] = (), files: Collection[str] = ()) -> Iterator[Path]:
-    """Yield a temporary folder that replaces the target folder if the block succeeds.
+    """Yield a temporary folder that replaces the target folder if the with-block succeeds.
 
     An empty folder of that name is replaced, and a folder with all `marks` that holds only `files`; any other folder is
     refused. Hidden files do not count, and stay.
@@ -99,7 +99,7 @@ def _is_hidden_file(path: Path) -> bool:
 
 @contextmanager
 def file_transaction() -> Iterator[FileTransaction]:
-    """Yield a transaction that replaces several files and folders together, or none if the block fails."""
+    """Yield a transaction that replaces all files and folders, or none if the with-block fails."""
     with ExitStack() as stack:
         batch = FileTransaction(stack)
         yield batch
@@ -320,7 +320,7 @@ def _find_renameat2() -> Callable[..., Any] | None:
 
 @contextmanager
 def hold_folder(target: Target) -> Iterator[None]:
-    """Hold the lock of a folder inside the block, after recovery from killed commands."""
+    """Hold the lock of a folder inside a with-block, after recovery from killed commands."""
     path = resolve_replaceable_folder(target)
     with ExitStack() as stack:
         with wrap_os_error(target):
@@ -337,7 +337,7 @@ def can_recover_folder(target: Target) -> bool:
 
 @contextmanager
 def hold_path_lock(path: Path) -> Iterator[None]:
-    """Hold the lock file of a path inside the block, after removal of leftovers from killed commands.
+    """Hold the lock file of a path inside a with-block, after removal of leftovers from killed commands.
 
     The old folder of a killed command is restored, and its temporary files are removed.
     """
@@ -405,7 +405,7 @@ def _remove_temporary(path: Path) -> None:
 
 @contextmanager
 def _make_parent_folders(path: Path) -> Iterator[None]:
-    """Create the parent folders of a path, and remove them again if the block fails."""
+    """Create the parent folders of a path, and remove them again if the with-block fails."""
     made = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

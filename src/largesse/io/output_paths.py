@@ -138,7 +138,7 @@ def _make_path_error(what: str, hint: str) -> OutputError:
 
 @contextmanager
 def wrap_os_error(target: Target) -> Iterator[None]:
-    """Convert operating-system errors in the block to an `OutputError`."""
+    """Convert operating-system errors in a with-block to an `OutputError`."""
     try:
         yield
     except OutputError:

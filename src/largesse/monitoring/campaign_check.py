@@ -186,7 +186,7 @@ def _compare_tenths(log: Log, prediction: PlanPrediction) -> tuple[RealisedTenth
 
 
 def _check_tenths(tenths: tuple[RealisedTenth, ...]) -> list[Finding]:
-    """Report the tenths of customers whose response differs from its prediction."""
+    """Report the tenths of customers, sorted by predicted gain, whose response differs from its prediction."""
     reach = t_quantile(1e9, 1 - 0.05 / max(len(tenths), 1))
     off = [
         str(place)

@@ -123,7 +123,7 @@ def add_prediction_errors(
 
 
 def find_budget_price(policy: Policy, log: Log, budget: float, planned: int, seed: int = 0) -> Estimate:
-    """Estimate the price at which the plan for a log's customers costs the budget.
+    """Estimate the shadow price at which the plan for a log's customers costs the budget.
 
     Its standard error, by resampling, includes that of the price of a plan for `planned` customers.
     """

@@ -147,7 +147,7 @@ def broadcast_probabilities(policy: Array, scores: Scores) -> Array:
 
 
 def make_test_arms(scores: Scores, plan: Array, other: str, levels: Levels) -> TestArms:
-    """Return the arms of a test: the plan, and the logged policy, best uniform mix or level of a given name."""
+    """Return the two arms of a test: the plan, and a named other policy, such as the logged policy."""
     if other == BEFORE:
         return TestArms(plan, None, "what was done before")
     if other == UNIFORM:
@@ -160,7 +160,7 @@ def make_test_arms(scores: Scores, plan: Array, other: str, levels: Levels) -> T
 
 
 def check_incumbent(other: str, levels: Levels) -> None:
-    """Refuse an unknown name of the policy that the plan is tested against."""
+    """Refuse an unknown name of the other policy in a test of the plan."""
     if other not in (BEFORE, UNIFORM, *levels.labels, *levels.titles):
         hint = f"give {BEFORE!r}, {UNIFORM!r} or a level: {', '.join(levels.labels)}"
         raise InputError("power", [Problem(f"the incumbent is {repr_short(other)}", hint)])

@@ -62,7 +62,7 @@ def check(
     progress: Progress = show_no_progress,
     engine: Engine = LOCAL_ENGINE,
 ) -> tuple[CampaignCheck, dict[str, Any]]:
-    """Check a new log against the plan of a run folder, and return the findings and their numbers.
+    """Check a new log against the plan of a run folder, and return the findings with their figures.
 
     Rows are matched with the plan by the customer's id, or with the `decisions` of a service; without ids the policy decides
     again. With `out`, the page is written there.
@@ -154,7 +154,7 @@ def _make_decision_ids(decisions: pa.Table, table: pa.Table, key: str) -> pa.Tab
 def _read_old_log_and_scores(
     home: Path, campaign: Campaign, policy: Policy, engine: Engine, customers: int
 ) -> tuple[TrainingLogResiduals | None, Scores | None, FoldPlanner | None]:
-    """Return the log that the model learnt from, its out-of-fold scores and its planner; None for missing parts."""
+    """Return the log that the model learnt from, its out-of-fold scores, and the function that plans its rows."""
     try:
         log = engine.read_log(campaign)
     except (LargesseError, OSError):
@@ -172,7 +172,7 @@ def _read_old_log_and_scores(
 
 
 def find_fold_planner(campaign: Campaign, log: Log, scores: Scores, customers: int) -> FoldPlanner | None:
-    """Return the planner that applies a campaign's constraints to the rows of its log; None without constraints."""
+    """Return the function that plans a log's rows under a campaign's constraints; None without constraints."""
     variance = (
         measure_response_variance(log, scores.curves) if campaign.planning.explores_for_goal else ResponseVariance()
     )

@@ -98,7 +98,7 @@ class CustomerStream:
 
     @property
     def costs(self) -> Sequence[str]:
-        """Names of the columns with customers' own costs."""
+        """Names of the table columns with each customer's costs of the levels."""
         return self.levels.cost_columns or ()
 
     @property
@@ -112,7 +112,7 @@ class CustomerStream:
             yield Customers(table.select(list(features)), self._read_ids(table))
 
     def read_rows(self, features: Sequence[str]) -> Iterator[tuple[Customers, Array]]:
-        """Yield all customers batch by batch with their own costs, and the mask (n,) of suspicious rows."""
+        """Yield all customers batch by batch with each customer's costs, and a mask (n,) of suspicious rows."""
         for table in self._read_tables([*self._list_id_column, *self.costs, *features]):
             suspect = find_suspicious_rows(table, self.customer, self.costs)
             costs = (

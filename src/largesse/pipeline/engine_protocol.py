@@ -58,7 +58,7 @@ class ScoredCustomers(Protocol):
         """Number of customers."""
 
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
-        """Return the sums of costs and responses at falling prices.
+        """Return the total costs and responses of customers' plans at decreasing shadow prices.
 
         See `allocation.sum_at_prices`.
         """
@@ -70,13 +70,13 @@ class ScoredCustomers(Protocol):
         """
 
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
-        """Return the lowest and highest average cost at a price, which differ by ties between levels.
+        """Return the lowest and highest average cost of plans at a shadow price; they differ by ties of levels.
 
         Costs are multiplied by `scale`.
         """
 
     def draw_costs(self, plan: PlanResult, seeds: Sequence[int], /) -> Array:
-        """Return the total costs (m,) of an exploring plan's random levels under seeds (m,)."""
+        """Return total costs (m,) of a plan with random exploration, one for each random seed (m,)."""
 
     def collect(self) -> tuple[Customers, Array, Array]:
         """Return all customers in memory with their curves (n, K) and expected costs (K,) or (n, K)."""
@@ -92,7 +92,7 @@ class ScoredCustomers(Protocol):
 
 
 class PricedPlan(PlanTotals, Protocol):
-    """Interface of a plan at a price of budget, which decides levels batch by batch."""
+    """Interface of a plan at the budget's shadow price, which decides levels batch by batch."""
 
     @property
     def bound(self) -> float:
@@ -142,7 +142,7 @@ class PlanResult:
         return drawn, probabilities[np.arange(len(rows)), drawn]
 
     def draw_costs(self, batch: tuple[Array, Array, Array], seeds: Sequence[int]) -> Array:
-        """Return the total costs (m,) of a batch's random levels under seeds (m,)."""
+        """Return total costs (m,) of a batch under random exploration, one for each random seed (m,)."""
         rows, curves, costs = batch
         costs, places = costs * self.scale, np.arange(len(rows))
         probabilities = mix_in_uniform_levels(

@@ -164,7 +164,7 @@ class LocalCustomers:
         return rows, self.curves[start : start + count], self._rows_of_costs(slice(start, start + count))
 
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
-        """Return the customers' total costs and responses at falling prices."""
+        """Return the total costs and responses of customers' plans at decreasing shadow prices."""
         starts = range(0, self.n, SCORING_BATCH_ROWS)
         sums = map_in_threads(
             lambda start: sum_plans_at_prices(*self.batch(start, SCORING_BATCH_ROWS)[1:], prices), starts
@@ -183,7 +183,7 @@ class LocalCustomers:
         return plan if self.fold is None else _plan_by_fold(plan, self.curves, costs, self.fold)
 
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
-        """Return the lowest and highest average cost at a price, which differ by ties between levels."""
+        """Return the lowest and highest average cost of plans at a shadow price; they differ by ties of levels."""
 
         def add_ends(start: int) -> Array:
             rows, curves, costs = self.batch(start, SCORING_BATCH_ROWS)
@@ -198,7 +198,7 @@ class LocalCustomers:
         return float(low), float(high)
 
     def draw_costs(self, plan: PlanResult, seeds: Sequence[int], /) -> Array:
-        """Return the total costs (m,) of an exploring plan's random levels under seeds (m,)."""
+        """Return total costs (m,) of a plan with random exploration, one for each random seed (m,)."""
         starts = range(0, self.n, SCORING_BATCH_ROWS)
         costs = map_in_threads(lambda start: plan.draw_costs(self.batch(start, SCORING_BATCH_ROWS), seeds), starts)
         return functools.reduce(operator.add, costs)

@@ -81,7 +81,7 @@ class Run(dict[str, Any]):
         return read_table(self.folder / files.PLAN_FILE, what="plan", plain=("customer", "level"))
 
     def plan_as(self, kind: str) -> pa.Table:
-        """Return the plan by the policy ("plan"), by the simple "rule" or by the uniform "mix"."""
+        """Return the plan by the policy ("plan"), by the simple "rule" or by one "mix" of levels for all customers."""
         if kind == "plan":
             return self.plan
         with TemporaryDirectory(prefix="largesse-") as folder:

@@ -93,13 +93,13 @@ PLAN_TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 
 
 def replace_run_folder(out: str | Path) -> AbstractContextManager[Path]:
-    """Yield a temporary folder that replaces a run folder when the block succeeds."""
+    """Yield a temporary folder that replaces a run folder when the with-block succeeds."""
     return atomic_folder(out, marks=RUN_FOLDER_MARKS, files=RUN_FILES)
 
 
 @contextmanager
 def hold_run_folder(folder: str | Path) -> Iterator[Path]:
-    """Yield the path of a run folder that is locked until the block ends."""
+    """Yield the path of a run folder that is locked until the with-block ends."""
     path = Path(folder)
     if not can_recover_folder(path):
         open_run_folder(path)
@@ -374,7 +374,7 @@ def read_step(folder: Path, step: RunStep) -> dict[str, Any]:
 
 @contextmanager
 def refuse_contradicting_numbers(folder: Path) -> Iterator[None]:
-    """Raise an error about the run folder if its numbers make the block fail.
+    """Raise an error about the run folder if its numbers make the with-block fail.
 
     Valid numbers may still contradict each other.
     """

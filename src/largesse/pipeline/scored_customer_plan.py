@@ -64,7 +64,7 @@ def make_plan(
         expected = None if spending is None else customers.sums_at(spending.price).mean_spend
 
         def correct_for(budget: float) -> CostCorrection:
-            """Return the cost correction with which a plan truly costs this budget.
+            """Return the cost correction with which a plan's actual cost equals this budget.
 
             See `allocation.correct_costs`.
             """
@@ -153,7 +153,7 @@ def make_plan(
 
 
 def check_feasible(campaign: Campaign, customers: Any) -> None:
-    """Raise an error if no plan can keep the budget and the constraints, by listed costs alone.
+    """Raise an error if the listed costs alone prove that no plan keeps the budget and the constraints.
 
     Where costs depend on responses, only that of a contact is certain. Customers who are not in memory are not checked.
     """
@@ -179,7 +179,7 @@ def check_feasible(campaign: Campaign, customers: Any) -> None:
 def _plan_within_budget(
     campaign: Campaign, policy: Policy, customers: ScoredCustomers, scale: float
 ) -> tuple[PricedPlan, RandomisedPriceRule, int]:
-    """Return the best plan within the budget, its exploration and its seed.
+    """Return the best plan within the budget, its exploration rule and its random seed.
 
     All costs are multiplied by `scale`.
 
@@ -202,7 +202,7 @@ def _plan_within_budget(
     rest = compute_remaining_budget(cheapest, random_cost, budget, explore)
 
     def plan_for(rest: float) -> tuple[PricedPlan, Callable[[Sequence[int]], Array], float]:
-        """Return the plan of customers who do not explore, the total costs by seed, and the expected cost."""
+        """Return the plan of customers who do not explore, a function that sums costs by seed, and expected cost."""
         plan = customers.allocate(rest, scale=scale)
         cost_of = partial(customers.draw_costs, PlanResult(plan, policy, scale, explore=explore))
         return plan, cost_of, n * ((1 - explore) * plan.spend + explore * random_cost)
@@ -279,7 +279,7 @@ def _combine_eligible_and_allowed(eligible: Array | None, allowed: Array | None)
 
 @dataclass(frozen=True, eq=False)
 class ExploringPlanner:
-    """Planner of the log's rows by the campaign's constraints and exploration (`evaluation.FoldPlanner` protocol)."""
+    """Function that plans rows of a log under the campaign's constraints and exploration (a `FoldPlanner`)."""
 
     settings: PlanSettings
     eligible: Array | None  # (n, K) of the log's rows
@@ -301,7 +301,7 @@ class ExploringPlanner:
 def make_fold_planner(
     campaign: Campaign, log: Log, customers: int, variance: ResponseVariance, allowed: Array | None = None
 ) -> FoldPlanner | None:
-    """Return the planner of the log's rows under the campaign's constraints; None without constraints.
+    """Return the function that plans the rows of each fold under the campaign's constraints; None without any.
 
     Refuses rules about columns that the log does not have: their effect cannot be judged.
     """

@@ -1,4 +1,4 @@
-"""Simpler plans by an evaluated simple rule or best uniform mix, without the policy."""
+"""Simpler plans than the policy's: by a simple rule, or by the best mix of levels for all customers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_simpler_plan(
     customers: ScoredCustomers,
     engine: Engine,
 ) -> PlanResult:
-    """Draw customers' levels by an evaluated simple "rule" or uniform "mix", at the spend of the plan.
+    """Draw levels by an evaluated simple "rule", or by one "mix" of levels for all customers, at the plan's spend.
 
     The draw costs no more than the budget, as the model expects it.
     """
@@ -49,7 +49,7 @@ def make_simpler_plan(
 
 
 def check_simpler_plan_kind(kind: str, campaign: Campaign, *, out: bool, spends: bool) -> None:
-    """Raise an error for an unknown kind of plan, or for a rule or mix that was not evaluated."""
+    """Raise an error for an unknown kind of plan, or for a simple rule or mix of levels that was not evaluated."""
     if kind not in PLAN_KINDS:
         fail("plan", Problem(f"--as {kind!r} is not known", suggest(kind, PLAN_KINDS)))
     if kind == "plan":
@@ -76,7 +76,7 @@ def _apply_rule(rule: RuleTable | None, campaign: Campaign, customers: Customers
 
 
 def _limit_to_budget(probabilities: Array, costs: Array, budget: float) -> Array:
-    """Return level probabilities (n, K) whose draws keep the budget; the rest goes to the cheapest levels."""
+    """Shift level probabilities (n, K) towards the cheapest levels until their random draws keep the budget."""
     expected, reserve = (
         (probabilities * costs).sum(axis=1).mean(),
         RESERVE * measure_cost_deviation(probabilities, costs),

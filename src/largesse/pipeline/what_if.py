@@ -1,4 +1,4 @@
-"""What-if plans with another budget or other constraints, next to an unchanged run folder."""
+"""What-if plans under another budget or other constraints, without changes to the run folder."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _summarise_segments(campaign: Campaign, scored: ScoredCustomers, out: Path) 
 def save_tried_plan(
     folder: str | Path, tried: Path, out: Path, *, progress: Progress = show_no_progress, engine: Engine = LOCAL_ENGINE
 ) -> dict[str, Any]:
-    """Make a run folder of a tried plan with an evaluation and a report, and return the report's numbers.
+    """Make a run folder of a what-if plan with an evaluation and a report, and return the report's numbers.
 
     Nothing is fitted, and nothing that is there already is replaced.
     """

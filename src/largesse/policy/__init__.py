@@ -1,4 +1,4 @@
-"""Policies: rules for new customers, made of a response model and a price.
+"""Policies: rules for new customers, made of a response model and a budget's shadow price.
 
 `Policy.explore` draws levels around a plan (package `exploration`). A policy is exported as SQL or ONNX (`export`), or as a
 `PolicyTree` of a few conditions.

@@ -1,4 +1,4 @@
-"""Policy: a response model and a price that decide the level of each new customer; stored in one file."""
+"""Policy: a response model and a shadow price that decide the level of each new customer; stored in one file."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class AllowedLevels:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Policy:
-    """Rule that gives each customer the level with the highest expected response − price × expected cost.
+    """Rule that gives each customer the level with the highest expected response − shadow price × expected cost.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class Policy:
         log: Log | None = None,
         confidence: float = BUDGET_CONFIDENCE,
     ) -> Policy:
-        """Return this policy with the price at which customers like these cost `budget` on average.
+        """Return this policy with the shadow price at which customers like these cost `budget` on average.
 
         The budget includes the cost of exploration.
 
@@ -312,7 +312,7 @@ class Policy:
         return plan_exploration(curves, costs, budget, variance, **settings)[0]
 
     def decide(self, customers: Any, *, names: bool = False) -> Array:
-        """Return the best level (n,) of each customer at the policy's price.
+        """Return the best level (n,) of each customer at the policy's shadow price.
 
         Customers are `Customers`, a `Log`, a table, a path or an array (n, p).
 
@@ -323,7 +323,7 @@ class Policy:
         return np.array(self.levels.labels, dtype=object)[levels] if names else levels
 
     def explain(self, customers: Any, *, log: Log | None = None, folds: int = 3, seed: int = 0) -> Explanation:
-        """Explain each customer's level, with the prices at which the customer would get other levels.
+        """Explain each customer's level, with the shadow prices at which the customer would get other levels.
 
         Customers are given as for `decide`.
 

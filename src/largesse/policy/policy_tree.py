@@ -121,7 +121,7 @@ Path: TypeAlias = tuple[tuple[Condition, bool], ...]  # conditions from the root
 
 @dataclass(frozen=True)
 class TreeLoss:
-    """Value and spend per customer of a policy and its tree, and the loss of value − price × spend."""
+    """Value and spend per customer of a policy and its tree, and the loss of value − shadow price × spend."""
 
     policy_value: Estimate
     policy_spend: Estimate
@@ -291,7 +291,7 @@ def list_leaves(node: Node, path: Path = ()) -> list[tuple[Path, Leaf]]:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """Settings of a policy tree's fit: depth, budget, price and seed."""
+    """Settings of a policy tree's fit: depth, budget, shadow price and seed."""
 
     depth: int
     budget: float | None  # None: the policy's cost
@@ -450,7 +450,7 @@ def _assign_leaf_levels(grown: Node, data: TreeData, price: float, budget: float
 def describe_planned_groups(
     encoder: Encoder, features: pa.Table, levels: Array, seed: int = 0
 ) -> tuple[PlannedGroup, ...]:
-    """Summarise a plan's levels (n,) by a few groups of customers, the largest group first.
+    """Summarise a plan's levels (n,) by a few groups of customers, in descending order of size.
 
     The tree has the level of as many customers as possible; customers with another level are counted.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan(DisplayMixin):
-    """Incentive level of each customer, with the expected response, the expected cost and the price of the budget."""
+    """Level of each customer, with the expected response, the expected cost and the budget's shadow price."""
 
     levels: Array  # (n,) int64
     value: float  # average response
@@ -163,7 +163,7 @@ class Frontier(DisplayMixin):
         return Card(repr(self), ("budget", "value", "what one more unit brings"), rows)
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of spend, value and price of all breakpoints."""
+        """Return a table of spend, value and shadow price at all breakpoints of the frontier."""
         import pyarrow as pa
 
         return pa.table({"spend": self.spend, "value": self.value, "price": self.price})
@@ -171,7 +171,7 @@ class Frontier(DisplayMixin):
 
 @dataclass(frozen=True)
 class SpendingCurve:
-    """Predicted and estimated real costs of plans, from the cheapest plan to the most expensive plan.
+    """Predicted and actual costs of plans (spending curve), from the cheapest to the most expensive plan.
 
     Where a cost depends on the response, a plan selects levels whose cost the model underestimates. Held-out rows of the log
     measure the error: `honest` is the doubly robust estimate of the spend of the plan at a price.

@@ -103,7 +103,7 @@ class HeavyRow:
 
 @dataclass(frozen=True, eq=False)
 class Checkup(DisplayMixin):
-    """Findings of all checks of a log, with the underlying figures."""
+    """Findings of all checks of a log, with the figures behind the findings."""
 
     findings: tuple[Finding, ...]
     rows: int

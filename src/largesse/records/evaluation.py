@@ -173,7 +173,7 @@ class BestBudget:
 
 @dataclass(frozen=True)
 class PolicyOption:
-    """Policy that may be recommended, with its gain over the best uniform mix at the same spend."""
+    """Policy that may be recommended, with its gain over the best mix of levels for all customers."""
 
     name: str
     detail: str
@@ -213,7 +213,7 @@ GRADES = ("proved", "best bet", "slightly better", "no difference", "rather not"
 
 @dataclass(frozen=True)
 class GainEvidence:
-    """A policy's gain over the best uniform mix: the model's estimate, the log's estimate and the combined estimate."""
+    """A policy's gain over the best mix of levels for all customers: by the model, by the log, and by both."""
 
     name: str  # "plan", "rule" or "before"
     gain: Estimate  # expected from both
@@ -228,7 +228,7 @@ class GainEvidence:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Recommended policy (plan, simple rule or uniform mix), with its evidence from the model and the log."""
+    """Recommended policy (plan, simple rule or one mix of levels for all customers), with its evidence."""
 
     recommended: str | None  # "plan", "rule", "mix" or "before"; None if the log cannot say
     grade: str  # one of GRADES: of the recommended rule, else of the plan
@@ -244,12 +244,12 @@ class Verdict:
 
     @property
     def probability(self) -> float | None:
-        """Probability that the plan is better than the best uniform mix at the same spend."""
+        """Probability that the plan is better than the best mix of levels for all customers at the same spend."""
         return None if self.plan is None else self.plan.probability
 
     @property
     def gain(self) -> Estimate | None:
-        """Expected gain of the plan over the best uniform mix at the same spend."""
+        """Expected gain of the plan over the best mix of levels for all customers at the same spend."""
         return None if self.plan is None else self.plan.gain
 
     @property
@@ -388,7 +388,7 @@ def format_interval_ends(interval: tuple[float, float]) -> str:
 
 
 def list_estimate_cells(name: str, estimate: Estimate | None) -> dict[str, Any]:
-    """Return three table cells for an estimate: the estimate and both ends of its confidence interval."""
+    """Return three table cells for an estimate: its value and both ends of its confidence interval."""
     ends = (None, None, None) if estimate is None else (estimate.estimate, estimate.low, estimate.high)
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
@@ -426,7 +426,7 @@ class FrontierPoint:
 
 @dataclass(frozen=True)
 class QiniPoint:
-    """Gain of the cross-fitted plan and of the best uniform mix over the cheapest plan, at one spend."""
+    """Gains of the plan and of the best mix of levels for all customers over the cheapest plan, at one spend."""
 
     budget: float
     spend: float
@@ -437,7 +437,7 @@ class QiniPoint:
 
 @dataclass(frozen=True)
 class UniformMixValue:
-    """Estimated value of the best uniform mix of levels at one spend."""
+    """Estimated value of the best mix of levels for all customers at one spend."""
 
     spend: float
     value: float
@@ -445,7 +445,7 @@ class UniformMixValue:
 
 @dataclass(frozen=True)
 class QiniCurve:
-    """Qini curve: the plan's gain at every spend, and its mean advantage over the uniform mix."""
+    """Qini curve: the plan's gain by spend, and its mean advantage over the best mix of levels for all customers."""
 
     points: tuple[QiniPoint, ...]
     area: Estimate

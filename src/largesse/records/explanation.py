@@ -1,4 +1,4 @@
-"""Explanations of decisions: response curves, prices at which decisions change, and feature importance."""
+"""Explanations of decisions: response curves, shadow prices at which levels change, and feature importance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FeatureDecisionImportance:
 
 @dataclass(frozen=True, eq=False)
 class Explanation(DisplayMixin):
-    """Explanation of each customer's level: response curve, and prices at which the level would change.
+    """Explanation of each customer's level: response curve, and shadow prices at which the level would change.
 
     A level of −1 means that no such level exists.
 
@@ -91,11 +91,11 @@ class Explanation(DisplayMixin):
 
     @property
     def worth(self) -> Array:
-        """Net value of each level (n, K): response − price × cost."""
+        """Net value of each level (n, K): response − shadow price × cost."""
         return self.curves - self.price * self.costs
 
     def words(self, row: int) -> str:
-        """Describe a customer's level, and the prices that would change the level, in one or two sentences."""
+        """Describe a customer's level, and the shadow prices that would change the level, in one or two sentences."""
         if not -len(self) <= row < len(self):
             fail("explain", Problem(f"there is no customer {row} among {len(self):,}", "rows are numbered from 0"))
         level = int(self.levels[row])
@@ -117,7 +117,7 @@ class Explanation(DisplayMixin):
 def find_neighbouring_levels_and_prices(
     curves: Array, costs: Array, levels: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Find each customer's next dearer and next cheaper level, and the prices at which the level changes.
+    """Find each customer's next dearer and next cheaper level, and the shadow prices at which levels change.
 
     Returns the next dearer levels (n,), the prices (n,) below which they are best, the next cheaper levels (n,), and
     the prices (n,) above which they are best.

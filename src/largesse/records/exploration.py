@@ -19,7 +19,7 @@ Z_95 = 1.96  # standard errors from an estimate to an end of its 95 % interval
 
 @dataclass(frozen=True)
 class DesignPrecision:
-    """Cost of one exploration design per customer, and the precision of estimates from its log."""
+    """Cost per customer of one exploration design, and precision of the estimates from the log that it gives."""
 
     name: str
     value: float  # expected response

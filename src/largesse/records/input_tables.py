@@ -189,7 +189,7 @@ class Log(DisplayMixin):
 
     @cached_property
     def assigned(self) -> Array | None:
-        """Group numbers (n,) of the rows that received a level together; None if levels were assigned row by row."""
+        """Group numbers (n,) of the rows that received a level together; None if each row received its own level."""
         if self.unit is None or self.cluster is None or not are_groups_nested(self.unit.code, self.cluster):
             return self.cluster
         return self.unit.code
@@ -248,7 +248,7 @@ class Log(DisplayMixin):
 
     @property
     def seen(self) -> Log:
-        """Part of the log whose features are in memory: the sample of a large log, otherwise all rows."""
+        """Part of the log with features in memory: the sample of a large log, otherwise all rows."""
         return self if self.sample is None else self.sample.log
 
     @property
@@ -261,7 +261,7 @@ class Log(DisplayMixin):
 
     @property
     def bare(self) -> Log:
-        """The log without its features, for models that take encoded features."""
+        """The log without its features, for models that receive encoded features separately."""
         return replace(self, features=self.features.select([]), customer=None, protected=None)
 
     @property

@@ -62,7 +62,7 @@ class ColumnDrift:
 
 @dataclass(frozen=True, eq=False)
 class CampaignCheck(DisplayMixin):
-    """Comparison of a finished campaign with its plan, as findings and the underlying figures."""
+    """Comparison of a finished campaign with its plan, as findings and the figures behind the findings."""
 
     findings: tuple[Finding, ...]  # the most serious first
     rows: int
@@ -201,7 +201,7 @@ class PowerAnalysis(DisplayMixin):
         return Card(title, head, rows, self.notes)
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of the tests, with the numbers of customers for the expected gain and for its lower end."""
+        """Return a table of the tests, with customer numbers for the expected gain and for its lower interval end."""
         import pyarrow as pa
 
         rows = [

@@ -117,7 +117,7 @@ class BudgetSize:
 
 @dataclass(frozen=True)
 class PlannedTotals:
-    """Predicted value and spend of the plan, with its price."""
+    """Predicted value and spend of the plan, with its budget's shadow price."""
 
     value: float
     spend: float

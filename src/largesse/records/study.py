@@ -65,7 +65,7 @@ class FeatureResponseCurves:
 
 @dataclass(frozen=True)
 class DecisionExample:
-    """Typical customer of a level, with response curve, costs and the prices at which the level would change."""
+    """Typical customer of a level, with response curve, costs, and shadow prices at which the level would change."""
 
     level: str
     share: float  # of customers who get the level
@@ -80,7 +80,7 @@ class DecisionExample:
 
 @dataclass(frozen=True)
 class PriceSensitivity:
-    """Share of customers whose level changes if the price changes by a factor."""
+    """Share of customers whose level changes if the budget's shadow price changes by a factor."""
 
     change: float  # relative to the price
     share: float
@@ -88,7 +88,7 @@ class PriceSensitivity:
 
 @dataclass(frozen=True)
 class DecisionReasons:
-    """Explanation of decisions on held-out rows: typical customers, price sensitivity, feature importance."""
+    """Explanation of held-out decisions: typical customers, sensitivity to the shadow price, feature importance."""
 
     examples: tuple[DecisionExample, ...] = ()
     moves: tuple[PriceSensitivity, ...] = ()
@@ -154,7 +154,7 @@ class Study(DisplayMixin):
         return replace(self.evaluation.card(), below=Card("At every budget", head, rows))
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of value and spend of the plans at all budgets and of the best uniform mix."""
+        """Return a table of value and spend of plans, and of the best mix of levels for all customers, by budget."""
         import pyarrow as pa
 
         mixes = self.cost_curve.mixes

@@ -70,7 +70,7 @@ def print_run_result(numbers: Numbers, folder: Path) -> None:
 
 
 def print_plan(numbers: Numbers, path: Path, folder: Path) -> None:
-    """Print a plan's cost, levels and price, and the path of its file.
+    """Print a plan's cost, levels and shadow price, and the path of its file.
 
     If the run folder had a report of another plan, which is removed, the commands for a new one are named.
     """
@@ -172,7 +172,7 @@ def print_warnings(warnings: Sequence[Numbers], console: Console | None = None, 
 
 
 def print_campaign_check(numbers: Numbers, out: Path | None) -> None:
-    """Print the findings of a campaign check, promised and realised value, and the path of the page."""
+    """Print the findings of a campaign check, predicted and actual value, and the path of the page."""
     from rich.console import Console
 
     console, units = Console(), Units.from_numbers(numbers)
@@ -265,7 +265,7 @@ def print_log_checkup(numbers: Numbers, out: Path | None) -> None:
 
 
 def print_pacing_results(numbers: Numbers, out: Path | None) -> None:
-    """Print a table of pacing methods, the facts of the first stream, and the path of the page."""
+    """Print a table of pacing methods, the facts of the first customer stream, and the path of the page."""
     from rich.console import Console
 
     console, units = Console(), Units.from_numbers(numbers)

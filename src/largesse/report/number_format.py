@@ -276,7 +276,7 @@ class Units:
 
     @property
     def price_title(self) -> str:
-        """Table title of the price of budget."""
+        """Table title of the budget's shadow price."""
         if self.brings_money:
             return f"What {self.one_more} brings"
         return f"Cost of one more {'response' if self.binary else 'unit of response'}"
@@ -308,7 +308,7 @@ class Units:
         return _add_unit_to_style(style, self.currency)
 
     def write_price_number(self, price: Any) -> str:
-        """Format the price of budget: the cost of one more response, or the response to one more unit of budget.
+        """Format the budget's shadow price: cost of one more response, or response to one more unit of budget.
 
         >>> Units("binary", "€").write_price_number(0.000064), Units("amount", "€", "€").write_price_number(0.19)
         ('€15,600', '€0.19')
@@ -323,7 +323,7 @@ class Units:
         return self.write_cost(float(f"{1 / number:.{PRICE_DIGITS}g}"))
 
     def write_price(self, price: Any) -> str:
-        """Write the price of budget as a clause; empty for an unknown price.
+        """Write the budget's shadow price as a clause; empty for an unknown price.
 
         >>> Units("binary", "€").write_price(0.02), Units("amount", "€", "€").write_price(0.19)
         ('one more response costs €50.00', '€1 more brings €0.19')

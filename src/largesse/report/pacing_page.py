@@ -1,4 +1,4 @@
-"""Page of simulated pacing: a table of pacing methods, and the course of the first stream."""
+"""Page of simulated pacing: a table of pacing methods, and the course of the first customer stream over time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def write_refused_share(share: float) -> str:
 
 
 def list_stream_facts(facts: Numbers, units: Units) -> list[tuple[str, str]]:
-    """Return the facts of the first stream as pairs of name and text."""
+    """Return facts of the first simulated customer stream (customers, period, budget) as pairs of name and text."""
     money = units.money([facts["total"], facts["spent"]])
     expected = write_count(round(facts["foreseen"]))
     rows = [

@@ -116,7 +116,7 @@ def write_headline(units: Units, numbers: Numbers) -> str:
 
 
 def write_evidence_sentences(units: Units, numbers: Numbers) -> str:
-    """Write the numbers behind the headline, and the log size that would settle the verdict."""
+    """Write the numbers behind the headline, and the log size that would make the verdict certain."""
     verdict = numbers["verdict"]
     evidence, advised = find_evidence(verdict), verdict["recommended"]
     if advised is None or evidence is None:
@@ -159,7 +159,7 @@ def _write_simpler_plan(units: Units, numbers: Numbers, evidence: Numbers) -> st
 
 
 def _compare_at_same_cost(units: Units, numbers: Numbers) -> str:
-    """Write the probability that the plan beats the best uniform mix of the same cost."""
+    """Write the probability that the plan beats the best mix of levels for all customers at the same cost."""
     verdict = numbers["verdict"]
     if not verdict["options"] or gives_everyone_same_level(verdict):
         return ""
@@ -170,7 +170,7 @@ def _compare_at_same_cost(units: Units, numbers: Numbers) -> str:
 
 
 def write_log_that_settles_verdict(numbers: Numbers) -> str:
-    """Write the exploration and the number of customers that would settle the verdict; empty if none would."""
+    """Write the exploration and customer number that would make the verdict certain; empty if none would."""
     verdict, next_log = numbers["verdict"], numbers.get("next_log")
     if next_log is not None and verdict["recommended"] == "plan":
         rate, customers = f"{100 * next_log['rate']:g} %", write_rounded_count(next_log["customers"])
@@ -214,12 +214,12 @@ def is_random_mix(reference: Numbers) -> bool:
 
 
 def write_mix_name(numbers: Numbers) -> str:
-    """Return the words for the best uniform mix at the cost of the plan."""
+    """Return the words for the best mix of levels for all customers at the cost of the plan."""
     return "a random mix of levels" if is_random_mix(numbers["versus"][0]) else "the same level for everyone"
 
 
 def write_option_name(name: str) -> str:
-    """Return the words for an option of the verdict within a sentence."""
+    """Return the words within a sentence for a policy that the verdict compares."""
     return {"plan": "this plan", "rule": "a simple rule", "before": "what was done before"}[name]
 
 
@@ -227,13 +227,13 @@ def write_option_name(name: str) -> str:
 
 
 def find_bounded_option(numbers: Numbers, name: str) -> Numbers:
-    """Return the numbers of the plan or the rule with its lower bound."""
+    """Return the numbers, with the lower bound of the gain, of the plan or of the simple rule."""
     option: Numbers = numbers["safety"]["options"][1 if name == "rule" else 0]
     return option
 
 
 def write_gain_bound(units: Units, option: Numbers) -> str:
-    """Format the lower bound of an option's gain with enough digits to differ from zero."""
+    """Format the lower bound of a policy's gain with enough digits to differ from zero."""
     bound = finite_or_none(option["at_least"])
     text = units.gain_style(option["gain"]).text(bound, signed=True)
     if bound and is_zero_text(text):
@@ -242,7 +242,7 @@ def write_gain_bound(units: Units, option: Numbers) -> str:
 
 
 def write_gain_bounds(units: Units, safety: Numbers) -> str:
-    """Write the simultaneous lower bounds of all options' gains from the log alone."""
+    """Write the simultaneous lower bounds of the gains of plan and simple rule, from the log alone."""
     known = [row for row in safety["options"] if finite_or_none(row["at_least"]) is not None]
     if not known:
         return "There is no bound on the gain: too few responses."

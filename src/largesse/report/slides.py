@@ -90,7 +90,7 @@ def _draw_verdict_slide(figure: Figure, numbers: Numbers, units: Units) -> None:
 
 
 def _draw_before_and_after_slide(figure: Figure, numbers: Numbers, units: Units) -> None:
-    """Draw the slide of customer shares by level, in the past and with the plan."""
+    """Draw the slide of customer shares by level, under the logged policy and under the plan."""
     view, levels = view_summary(numbers, units), numbers["money"]["levels"]
     _write_slide_title(figure, "Before and after", view["compared"])
     counts = [finite_or_none(row["rows"]) or 0.0 for row in numbers["support"]["overlap"]]

@@ -86,7 +86,7 @@ def place_hinges(X: Array, knots: int) -> Hinges:
 
 @dataclass(frozen=True, eq=False)
 class HingeColumns:
-    """Design matrix of an additive model: the features, and their hinge functions times a scale."""
+    """Design matrix of an additive model: the features, and their hinge functions times a scale factor."""
 
     hinges: Hinges
     scale: float  # of the hinges; 0 leaves straight lines
@@ -175,7 +175,7 @@ class Additive(ResponseModel):
     def _choose_scale_and_penalty(
         self, hinges: Hinges, X: Array, log: Log, fold: Array
     ) -> tuple[float, list[FittedRegression]]:
-        """Choose the scale of hinge functions and the ridge penalty by losses of held-out rows.
+        """Choose the scale factor of hinge functions and the ridge penalty by losses of held-out rows.
 
         Returns the penalty and the regressions without each fold.
         """

@@ -65,7 +65,7 @@ class Boosting(ResponseModel):
         self._grow(X, log, fold == without)
 
     def harmonise_fold_models(self, models: list[ResponseModel], log: Log, fold: Array) -> None:
-        """Cut the trees of fold models to the number of rounds that has the smallest loss on all held-out rows together.
+        """Cut the trees of fold models to the number of boosting rounds with the smallest loss on all held-out rows.
 
         15 % of a fold model's rows are too few to choose it, and are missed by the trees: on 148 random worlds of 2,000
         rows the expected responses explained 46 % instead of 45 % of the true ones' variance, on 41 of 20,000 rows the
@@ -85,7 +85,7 @@ class Boosting(ResponseModel):
             del model._losses
 
     def _grow(self, X: Array, log: Log, held_out: Array | None = None) -> None:
-        """Grow trees from the rows (n,) that are not held out; the loss on those that are ends the growth."""
+        """Fit boosted trees to the rows (n,) that are not held out, with early stopping by held-out loss."""
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
         rows = np.column_stack([X, log.level.astype(np.float32)])

@@ -40,7 +40,7 @@ FIRST_EFFECT = 2  # the coefficients are: intercept, slope, K−1 effects, tilt,
 
 @dataclass(frozen=True, eq=False)
 class _ScoreParts:
-    """Parts of out-of-fold scores (n, K): base score, common level effects and individual deviations."""
+    """Parts of out-of-fold scores (n, K): mean over levels, common level effects, and customers' deviations."""
 
     base: Array  # (n,) mean scores over levels
     place: Array  # (n,) standardised and clipped
@@ -127,7 +127,7 @@ def fit_curve_posterior(log: Log, curves: Array, fold: Array, weight: Array, row
 
 
 def _split_scores(scores: Array, fold: Array, weight: Array, level: Array) -> _ScoreParts:
-    """Split out-of-fold scores (n, K) into base score, common level effects and individual deviations.
+    """Split out-of-fold scores (n, K) into mean over levels, common level effects and customers' deviations.
 
     Each fold has its own mean increments.
     """

@@ -22,7 +22,7 @@ CALIBRATION_TOLERANCE = 1e-13  # of the mean loss
 
 @dataclass(frozen=True)
 class ScoreCalibration:
-    """Linear calibration of customers' base scores: the mean of a customer's scores over all levels.
+    """Linear calibration of a customer's base score, which is the mean of the customer's scores over all levels.
 
     The distance of the base score from `middle` is multiplied by `slope`.
     """
@@ -61,7 +61,7 @@ def fit_calibration(rows: HeldOutScores, together: Array) -> ScoreCalibration:
 
 
 def fit_calibration_slope(rows: HeldOutScores) -> float:
-    """Fit the slope of responses on out-of-fold base scores.
+    """Fit the slope of responses on out-of-fold base scores (mean scores over all levels).
 
     The mean score of every level is fitted together with it.
     """

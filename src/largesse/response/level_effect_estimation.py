@@ -358,7 +358,7 @@ def measure_level_effects(
 
 
 def _estimate_bias(difference: Array, variance: Array, typical: float) -> tuple[Array, Array]:
-    """Estimate the bias (K−1,) of regression effects, from their difference to unbiased effects.
+    """Estimate the bias (K−1,) of level effects from a regression, by the difference from unbiased effects.
 
     Returns its posterior mean and covariance. The difference is unbiased effects minus the regression's.
 
@@ -387,7 +387,7 @@ def _estimate_bias(difference: Array, variance: Array, typical: float) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class LevelEffects:
-    """Fitted level effects (K,), intercept, slope of the base score, and noise factor of the rows."""
+    """Fitted level effects (K,), intercept, slope of the mean score over levels, and noise factor of the rows."""
 
     intercept: float
     slope: float
@@ -396,7 +396,7 @@ class LevelEffects:
 
 
 def fit_level_effects(rows: ScoredRows, base: Array, *, slope: bool = True) -> LevelEffects:
-    """Fit level effects that are common to all customers to rows with base scores (n,).
+    """Fit level effects common to all customers to rows with known mean scores over levels (n,).
 
     The slope of the base scores is fitted as well if `slope` is true; otherwise it is 1. Propensities correct the measured
     effects for confounding that the base scores miss.
@@ -436,7 +436,7 @@ def fit_level_effects(rows: ScoredRows, base: Array, *, slope: bool = True) -> L
 
 
 def _fit_intercept_and_slope(rows: ScoredRows, base: Array, effects: Array, noise: float, moves: bool) -> LevelEffects:
-    """Fit the intercept and the slope of base scores (n,), given the level effects (K,)."""
+    """Fit the intercept, and the slope of mean scores over levels (n,), given the level effects (K,)."""
     offset = effects[rows.level] + (0.0 if moves else base)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else [])])
     start = np.ones(design.shape[1])

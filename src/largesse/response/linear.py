@@ -174,7 +174,7 @@ def compute_penalty_losses(rows: RegressionRows, fold: Array) -> Array:
 
 
 def _replace_increments(params: Array, rows: RegressionRows) -> Array:
-    """Replace the fitted increments between levels by shrunken ones, and refit the intercept.
+    """Replace the fitted increments between levels by shrunken increments, and refit the intercept.
 
     They are those of the averaged ladder.
     """

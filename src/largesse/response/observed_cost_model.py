@@ -167,7 +167,7 @@ MAX_LOG_SCALE = 30.0  # larger logarithms would overflow or mean nothing as an a
 
 @dataclass(frozen=True, eq=False)
 class FittedProportional:
-    """Fitted proportional model: coefficients of a customer's scale, and the amount of each level at scale 1."""
+    """Fitted proportional model: coefficients of a customer's factor, and the amount of each level at factor 1."""
 
     coef: Annotated[Array, ArraySpec("p")]
     sizes: Annotated[Array, ArraySpec("K")]
@@ -176,13 +176,13 @@ class FittedProportional:
     penalty: float
 
     def predict_amounts(self, X: Array) -> Array:
-        """Predict amounts (n, K) from features (n, p), with scales clipped to their range in the log."""
+        """Predict amounts (n, K) from features (n, p), with customers' factors clipped to their range in the log."""
         return np.exp(np.clip(dot_rows(X, self.coef), self.low, self.high))[:, None] * self.sizes
 
 
 @final
 class Proportional(ResponseModel):
-    """Proportional model of costs or other amounts: features scale one curve over the levels.
+    """Proportional model of costs or other amounts: a factor from the features times one curve over the levels.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def _minimise_poisson_loss(X: Array, log: Log, share: Array, penalty: float, sta
     size = np.bincount(log.level, weights=share, minlength=K)
 
     def scales(coef: Array) -> tuple[Array, Array]:
-        """Return each row's share (n,) of the summed scales of its level, and the logarithms (K,) of the sums."""
+        """Return each row's share (n,) of the summed factors of its level, and the logarithms (K,) of the sums."""
         score = X @ coef
         most = float(score.max())
         scale = log.weights * np.exp(score - most)

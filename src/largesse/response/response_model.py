@@ -327,13 +327,13 @@ class ResponseModel(Learner):
         return models
 
     def harmonise_fold_models(self, models: list[ResponseModel], log: Log, fold: Array) -> None:
-        """Make a setting that every fold model chose by the fold it has not seen common to all of them.
+        """Set a setting that every fold model chose on its held-out fold to one common value.
 
         The default does nothing.
         """
 
     def _learn_without_fold(self, X: Array, log: Log, fold: Array, without: int) -> None:
-        """Learn from all rows but those of one fold."""
+        """Fit the model to all rows except those of one fold."""
         rows = fold != without
         self._learn(X[rows], log.take(rows))
 

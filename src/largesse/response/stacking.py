@@ -1,4 +1,4 @@
-"""Stacking of response models, with separate weights for base scores and for differences between levels.
+"""Stacking of response models, with separate weights for mean scores and for differences between levels.
 
 On the scale of the link: s(x, k) = base(x) + common_k + tilt·z(x)·lift_k + Σ_m share_m · deviation_m(x, k). Plans are made of
 the increments between levels, and of these the deviations are the least certain part. Everything is fitted to held-out rows,
@@ -115,7 +115,7 @@ class Blend:
 
 @dataclass(frozen=True, eq=False)
 class MemberScores:
-    """Out-of-fold scores (M, n, K) of the stacked models, and the prior precision of each model's share."""
+    """Out-of-fold scores (M, n, K) of the stacked models, and the prior precision of each model's weight."""
 
     held: Array  # (M, n, K) scores, each row's from the fold model that did not see it
     precisions: Sequence[float]  # prior precision of each model's share of deviations; infinite for a share of zero
@@ -157,7 +157,7 @@ def blend_held_out(members: MemberScores, log: Log, fold: Array, seed: int = 0) 
 
 
 def _fit_blend(rows: ScoredRows, members: MemberScores, fold: Array) -> tuple[Blend, Blend]:
-    """Fit the weights of stacked models to held-out rows, with and without individual level effects.
+    """Fit the weights of stacked models to held-out rows, with and without customer-specific level effects.
 
     The first blend has common increments only, the second is the full one.
 
@@ -182,14 +182,14 @@ def _fit_blend(rows: ScoredRows, members: MemberScores, fold: Array) -> tuple[Bl
 
 
 def _measure_base_moments(base: Array, weight: Array) -> tuple[float, float]:
-    """Return the weighted mean and standard deviation of base scores (n,)."""
+    """Return the weighted mean and standard deviation of base scores (n,), the mean scores over all levels."""
     weight = weight / (weight.sum() or 1.0)
     middle = float(weight @ base)
     return middle, float(np.sqrt(weight @ (base - middle) ** 2))
 
 
 def _standardise_base(base: Array, middle: float, spread: float) -> Array:
-    """Standardise base scores (n,), and clip them to a few standard deviations.
+    """Standardise base scores (n,), the mean scores over levels, and clip them to a few standard deviations.
 
     They are the factor of the tilt.
     """
@@ -199,7 +199,7 @@ def _standardise_base(base: Array, middle: float, spread: float) -> Array:
 
 
 def _fit_base_weights(rows: ScoredRows, bases: Array) -> Array:
-    """Fit the weights (M,) of the stacked models' base scores (n, M), together with level effects."""
+    """Fit the weights (M,) of the stacked models' mean scores over levels (n, M), together with level effects."""
     M = bases.shape[1]
     design = np.column_stack([np.ones(len(bases)), bases - bases.mean(axis=0), rows.increment_indicators()])
     q = design.shape[1]
@@ -218,7 +218,7 @@ def _fit_base_weights(rows: ScoredRows, bases: Array) -> Array:
 def _estimate_tilt(
     rows: ScoredRows, base: Array, ladder: LevelEffects, lift: Array, place: tuple[float, float]
 ) -> float:
-    """Estimate the interaction of level effects with the base score.
+    """Estimate the interaction of level effects with the mean score over levels.
 
     It is the posterior mean under a mixture of zero and a normal prior.
     """
@@ -242,7 +242,7 @@ def _estimate_tilt(
 
 
 def _measure_deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Array]:
-    """Split the models' scores at logged levels into mean curves (M, K) and individual deviations (M, n).
+    """Split the models' scores at logged levels into mean curves (M, K) and customers' deviations from them (M, n).
 
     Base scores are subtracted first.
 
@@ -263,7 +263,7 @@ def _measure_deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Arr
 def _fit_deviation_shares(
     rows: ScoredRows, base: Array, ladder: LevelEffects, more: Array, deviations: Array, members: MemberScores
 ) -> tuple[Array, float]:
-    """Fit the weights (M,) of the models' individual deviations (M, n), and the change of the intercept."""
+    """Fit the weights (M,) of the models' customer-specific deviations (M, n), and the change of the intercept."""
     M = len(deviations)
     use = [m for m in range(M) if np.isfinite(members.precisions[m]) and deviations[m].std() > MIN_BASE_SPREAD]
     design = np.column_stack([np.ones(len(base)), *deviations[use]])
@@ -279,7 +279,7 @@ def _fit_deviation_shares(
 
 
 def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple[CandidateLoss, ...]:
-    """List the held-out losses of common level effects and of individual level effects.
+    """List the held-out losses with common level effects and with customer-specific level effects.
 
     The second only if it differs.
     """
@@ -298,7 +298,7 @@ MANY_ROWS = 50_000  # with more rows, trees have a larger learning rate: twice a
 
 @final
 class Stack(ResponseModel):
-    """Stack of several response models, with separate weights for base scores and for differences between levels.
+    """Stack of several response models, with separate weights for mean scores and for differences between levels.
 
     Every member is fitted once per fold and predicts the rows it has not seen. On the logit scale for 0/1 responses, the
     base (a curve's mean over levels) is a weighted sum of the members' bases. The increments between levels are common ones,
@@ -428,7 +428,7 @@ class Stack(ResponseModel):
 
     @property
     def weights_(self) -> Array:
-        """Weights (M,) of the stacked models' base scores."""
+        """Weights (M,) of the stacked models' mean scores over levels."""
         return self.blend_.weights
 
     def _check_learnt(self) -> None:

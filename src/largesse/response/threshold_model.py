@@ -47,7 +47,7 @@ MIN_PROBABILITY = 1e-9  # a probability whose logarithm is taken
 
 @dataclass(frozen=True, eq=False)
 class ThresholdScores:
-    """Linear scores of a customer's K+1 possible thresholds, whose softmax gives the thresholds' probabilities."""
+    """Linear scores of the K+1 possible response thresholds of a customer, whose softmax gives probabilities."""
 
     coef: Annotated[Array, ArraySpec("p", "K+1")]
     intercept: Annotated[Array, ArraySpec("K+1")]
@@ -205,7 +205,7 @@ def _compute_held_out_losses(lines: Sequence[ThresholdScores], X: Array, rows: T
 
 
 def fit_thresholds(X: Array, rows: ThresholdRows, penalty: float) -> ThresholdScores:
-    """Fit the coefficients of the threshold model to features (n, p) and rows."""
+    """Fit the coefficients of the threshold model to features (n, p) and responses."""
     with limit_to_one_thread():
         return _RegularisationPath(principal_axes(X, MAX_AXES), np.ones(len(X), dtype=bool), rows).fit(penalty)
 

@@ -23,7 +23,7 @@ REASONS = {int(reason): reason.name.lower() for reason in Reason}
 
 @dataclass(frozen=True, eq=False)
 class ParsedRequest:
-    """A checked decision request: customers' ids, with predictions or a request to the ledger."""
+    """Checked decision request: customers' ids, with predictions or a request to the ledger."""
 
     served: ServedPolicy
     request: str

@@ -201,7 +201,7 @@ class Service:
         return await self._make_response(request, self._run_in_thread(work))
 
     async def get_health(self, _: Request) -> Response:
-        """Return the service's health: version of the policy, price, and a failed reload if any.
+        """Return the service's health: version of the policy, shadow price, and a failed reload if any.
 
         It sends no query to the ledger; the reason of a problem is for the operator's log.
         """
@@ -352,7 +352,7 @@ def load_service(settings: ServiceSettings) -> Service:
     labels: list[tuple[str, ...]] = []
 
     def check_policy(served: ServedPolicy) -> None:
-        """Refuse a policy with rules that a price cannot keep, or with levels that the ledger cannot count."""
+        """Refuse a policy with rules that a shadow price cannot enforce, or with levels the ledger cannot count."""
         if served.rules and not settings.without_rules:
             hint = "plan without them, or serve the policy without its rules: --without-rules"
             fail("serve", Problem(f"a served policy cannot keep the plan's rules: {join_some(served.rules)}", hint))
@@ -373,7 +373,7 @@ def load_service(settings: ServiceSettings) -> Service:
 
 
 def _open_ledger(served: ServedPolicy, settings: ServiceSettings, ledger_settings: LedgerSettings) -> Ledger:
-    """Open the service's ledger; if it does not exist, create it with a plan for its price."""
+    """Open the service's ledger; if it does not exist, create it with a plan of the budget's shadow price."""
     terms = ledger_settings.make_terms()
     address, labels = ledger_settings.address, list(served.labels)
     notice = threading.Timer(

@@ -34,7 +34,7 @@ class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
     head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Start the timeout of a new connection; close the oldest waiting one if there are too many."""
+        """Start the timeout of a new connection; close the oldest waiting connection if there are too many."""
         super().connection_made(transport)
         self.deadline = self.loop.time() + REQUEST_SECONDS
         if self.server_state not in self.swept:
@@ -48,14 +48,14 @@ class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
 
     @property
     def awaits_client(self) -> bool:
-        """True if the connection waits for data from the client."""
+        """True if the connection is waiting for data from the client."""
         return not self.pipeline and (self.cycle is None or self.cycle.response_complete or self.cycle.more_body)
 
     def _list_connections(self) -> list[LimitedProtocol]:
         return [cast(LimitedProtocol, each) for each in self.connections]
 
     def _close_late_connections(self) -> None:
-        """Close all connections whose requests are late, repeatedly, with one timer for all."""
+        """Close all connections whose requests are late, repeatedly, with one timer for all connections."""
         now = self.loop.time()
         for each in self._list_connections():
             if each.deadline < now and each.awaits_client:
@@ -84,7 +84,7 @@ class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count the bytes of a header; refuse too many."""
+        """Count the bytes of a header; refuse more than the maximum."""
         self.head_bytes += len(name) + len(value) + 4  # with ": " and the end of the line
         if self.head_bytes > MAX_HEAD_BYTES:
             raise ValueError("the headers are too large")  # the parser refuses the request

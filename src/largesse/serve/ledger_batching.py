@@ -56,7 +56,7 @@ class LedgerBatcher:
                 self._book_batch(batch)
 
     def _take_batch(self) -> tuple[list[PendingRequest], bool]:
-        """Take the next batch of requests from the queue; return it, and False if it is the last one."""
+        """Take the next batch of requests from the queue; return it, and False if it is the last batch."""
         batch: list[PendingRequest] = []
         n_customers = 0
         while n_customers < MAX_BATCH_CUSTOMERS:

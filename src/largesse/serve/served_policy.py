@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class ServedPolicy:
-    """A loaded policy with a price, ready to decide for customers given as JSON rows."""
+    """Loaded policy with a shadow price, ready to decide for customers given as JSON rows."""
 
     policy: Policy
     version: str  # a hash of the file
@@ -100,7 +100,7 @@ def find_policy_file(source: Path) -> Path:
 
 
 def load_policy(source: Path) -> ServedPolicy:
-    """Load the policy of a run folder or policy file; refuse a policy without a price."""
+    """Load the policy of a run folder or policy file; refuse a policy without a shadow price."""
     while True:
         served = _load_policy_file(source)
         if served.version == _hash_file(find_policy_file(source)):
@@ -196,7 +196,7 @@ class PolicyStore:
         self._closed.set()
 
     def reload_if_changed(self) -> None:
-        """Reload the policy if its file has changed; keep the old one if the new one is invalid."""
+        """Reload the policy if its file has changed; keep the old policy if the new file is invalid."""
         mark = self._read_file_mark()
         if mark == self._mark:
             self.problem = None  # another file was there, and has gone

@@ -158,7 +158,7 @@ def _prepare_app(service: Any, settings: ServiceSettings, token: str | None, por
 
 
 def run_workers(settings: ServiceSettings, token: str | None, bound: socket.socket) -> None:
-    """Run several worker processes of the service until SIGINT or SIGTERM; crashed ones are restarted."""
+    """Run several worker processes of the service until SIGINT or SIGTERM; restart crashed workers."""
     from uvicorn.supervisors import Multiprocess
 
     # The token is passed on: its file may have changed when a worker is started again.

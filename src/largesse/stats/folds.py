@@ -42,7 +42,7 @@ def _assign_rows(level: Array, cluster: Array | None, count: int, seed: int) -> 
 
 
 def _assign_around_sample(log: Log, sample: LogSample, count: int, seed: int) -> Array:
-    """Assign the sample of a large log to the first folds, and all other rows to later folds.
+    """Assign a large log's sample to the first folds, and all other rows to later folds.
 
     The later folds have about the size of the sample's folds, or are larger.
     """

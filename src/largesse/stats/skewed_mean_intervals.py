@@ -33,7 +33,7 @@ N_LOG_DRAWS, MAX_TAIL_TERMS = 1000, 400
 
 @dataclass(frozen=True, eq=False)
 class _TailSide:
-    """Large positive terms, or large negative terms, of a mean."""
+    """Large positive terms, or large negative terms, of a mean, with the spread of their logarithms."""
 
     terms: Array  # (at most MAX_TAIL_TERMS,) the largest
     spread: float  # standard deviation of the logarithms of all of them
@@ -89,7 +89,7 @@ def _widen_interval(estimate: Estimate, below: float, above: float) -> Estimate:
 
 
 def count_tail_rows_if_few(tail: Array) -> int | None:
-    """Return the number of rows in the tail if they are too few for an interval, else None."""
+    """Return the number of rows with large values if too few for an interval, else None."""
     above, below = int(np.count_nonzero(tail > 0)), int(np.count_nonzero(tail < 0))
     needed = [side for side in (above, below) if side > MIN_SIDE_SHARE * (above + below)]
     least = min(needed, default=0)

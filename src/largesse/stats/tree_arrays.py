@@ -44,7 +44,7 @@ class Trees:
             _compile_tree_evaluation()(np.ascontiguousarray(X, dtype=np.float32), out, self.roots, *nodes)
 
     def take_first(self, count: int) -> Trees:
-        """Return the first `count` trees, with their nodes alone."""
+        """Return the first `count` trees with only their own nodes."""
         end = self.roots[count] if count < len(self.roots) else len(self.feature)
         nodes = (part[:end] for part in (self.feature, self.threshold, self.left, self.right, self.value))
         return Trees(self.roots[:count], *nodes)

@@ -85,7 +85,7 @@ def _read_run(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
 
 
 def list_simpler_plans(numbers: Mapping[str, Any], campaign: Campaign) -> list[str]:
-    """Return the simpler plans that a run can write: "rule" (simple rule) and "mix" (uniform mix).
+    """Return the simpler plans that a run can write: "rule" (simple rule) and "mix" (one mix of levels for all).
 
     A campaign with constraints has none.
     """

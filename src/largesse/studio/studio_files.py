@@ -80,7 +80,7 @@ class StudioFolder:
         return renamed
 
     def detach_run(self, path: Path) -> Path:
-        """Move a run folder to the private folder, which is deleted; refuse a folder with files of other kinds."""
+        """Move a run folder to the private folder, which is deleted; refuse a folder with unknown files."""
         foreign = sorted(entry.name for entry in path.iterdir() if entry.name not in RUN_FILES)
         if foreign:
             problem = f"the folder of {path.name!r} also holds {join_some(foreign)}"
@@ -197,7 +197,7 @@ class TableStore:
         return self._private / table.id
 
     def add(self, table: StudioTable) -> StudioTable:
-        """Add a table; if there are too many, remove the oldest that is not in use."""
+        """Add a table; if there are too many, remove the oldest unused table."""
         self._tables[table.id] = table
         for old in [key for key in self._tables if key != self.busy][: max(len(self._tables) - MAX_KEPT_TABLES, 0)]:
             self.drop(old)
@@ -247,7 +247,7 @@ class TableStore:
         return table
 
     async def _write_pieces(self, file: IO[bytes], body: AsyncIterator[bytes], limit: int) -> int:
-        """Write the pieces of an upload as they arrive; return their total size in bytes."""
+        """Write the byte blocks of an upload as they arrive; return their total size in bytes."""
         size, waiting, pieces = 0, 0, []
         async for piece in body:
             size += len(piece)

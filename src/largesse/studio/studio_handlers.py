@@ -69,7 +69,7 @@ class Studio:
         await asyncio.gather(self.jobs.stop(), self.inspector.stop())
 
     def _warm_up(self, process: WorkerProcess) -> None:
-        """Start a worker process before its first task, unless one is being started."""
+        """Start a worker process before its first task, unless a process is already starting."""
         if not self._warming and not self.closing.is_set():
             task = asyncio.create_task(process.warm_up())
             self._warming.add(task)
@@ -287,7 +287,7 @@ class Studio:
             self.open_run = None
 
     async def _find_rule_columns(self, path: Path) -> dict[str, Any]:
-        """Return the columns that constraints can name; none if the customer table is too large."""
+        """Return the columns that constraints can name, or no columns if the customer table is too large."""
         key = (path, runs_and_what_ifs.read_change_time(path / pipeline.CAMPAIGN_FILE))
         if key not in self._columns:
             try:
@@ -313,7 +313,7 @@ class Studio:
         return await self._send_file(path, part, name)
 
     async def _send_simpler_plan(self, path: Path, part: str, name: str) -> Response:
-        """Write a run's simple rule or uniform mix as a plan by a background job; return it as a download."""
+        """Write a run's simple rule or mix of levels as a plan in a background job; return the plan as a download."""
         self.jobs.check_free()
         out = self.folder.private / f"{secrets.token_hex(8)}-{part}"
         task = {"task": "simpler", "folder": str(path), "kind": part.partition(".")[0], "out": str(out)}

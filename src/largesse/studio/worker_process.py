@@ -50,13 +50,13 @@ def _inspect_cached_table(path: str, _size: int, _changed: int) -> TableProfile:
 
 
 def load_table_profile(path: str) -> TableProfile:
-    """Return the profile of a table (column types and values); the last one is cached."""
+    """Load the profile of a table (column types and values); the last profile is cached."""
     status = Path(path).stat()
     return _inspect_cached_table(path, status.st_size, status.st_mtime_ns)
 
 
 def inspect_file(path: str, roles: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Inspect a table with given column roles, by default guessed ones; return it as JSON types."""
+    """Inspect a table with given column roles, by default guessed roles; return the inspection as JSON types."""
     start_stage("looking at the table")
     profile = load_table_profile(path)
     if roles is not None:
@@ -117,7 +117,7 @@ def _find_customers_file(table: str | None, folder: str) -> str:
 
 
 def write_simpler_plan(folder: str, kind: str, out: str) -> dict[str, Any]:
-    """Write the simple rule or the uniform mix of a run as a plan in a CSV file."""
+    """Write a run's simple rule, or its mix of levels for all customers, as a plan in a CSV file."""
     with report_to(None) as progress:
         pipeline.plan(folder, kind=kind, out=out, progress=progress)
     return {"file": out}

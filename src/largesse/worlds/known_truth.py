@@ -1,4 +1,4 @@
-"""True values and skills of plans for simulated customers, whose true responses are known."""
+"""True values and skill scores of plans for simulated customers, whose true responses are known."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class KnownTruth:
         return self._best.at(self._check_budget(budget))
 
     def uniform_value(self, budget: float) -> float:
-        """Return the highest mean true response of a uniform mixture of levels within a budget per customer."""
+        """Return the highest mean true response of one mix of levels for all customers within a budget per customer."""
         return self._best_uniform.at(self._check_budget(budget))
 
     @cached_property
@@ -52,7 +52,7 @@ class KnownTruth:
         return frontier(self.truth.mean(axis=0, keepdims=True), self.costs)
 
     def skill(self, levels: Array, budget: float) -> float:
-        """Return the skill of a plan, from 0 for the best uniform mixture to 1 for the best plan.
+        """Return the skill score of a plan: 0 for the best mix of levels for all customers, 1 for the best plan.
 
         It is (V − V_uniform) / (V_oracle − V_uniform) with V the value of the plan.
         The plan (n,) should cost no more than the budget: overspending is not punished here. The skill is NaN where
@@ -61,7 +61,7 @@ class KnownTruth:
         return self.skill_of(self.value(levels), budget)
 
     def skill_of(self, value: float, budget: float) -> float:
-        """Return the skill, relative to the best plan, of a plan with a mean true response."""
+        """Return the skill score, relative to the best plan, of a plan with a known mean true response."""
         uniform = self.uniform_value(budget)
         max_gain = self.oracle_value(budget) - uniform
         # Both are means of n terms near one: a smaller difference is rounding error.

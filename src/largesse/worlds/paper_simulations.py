@@ -51,7 +51,7 @@ _WORLD, _MOMENTS, _LOG, _FRESH = range(4)
 
 @dataclass(frozen=True, eq=False)
 class Simulation(KnownTruth):
-    """Customers of a simulated world, with their logged and their true responses."""
+    """Customers of a simulated population, with their logged and their true responses."""
 
     name: str
     features: Array  # (n, 50) float64
@@ -69,7 +69,7 @@ class Simulation(KnownTruth):
         return f"Simulation({self.name!r}, {len(self):,} customers)"
 
     def draw(self, n: int, seed: int) -> Simulation:
-        """Draw n further customers of the same simulated world."""
+        """Draw n additional customers of the same simulated population."""
         _check_sizes(n, seed, self.mix)
         return _draw_customers(self.world, n, (_FRESH, seed), self.noise, self.mix)
 
@@ -160,7 +160,7 @@ class SimulatedWorld:
     surfaces: tuple[_PaperSurface, ...]  # t, and u for `confounded`
 
     def rng(self, *stream: int) -> np.random.Generator:
-        """Return the random generator of a stream of random numbers, derived from the world's seed."""
+        """Return a random generator for one purpose, derived from the simulation's seed."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=stream))
 
     def features(self, n: int, rng: np.random.Generator) -> Array:

@@ -1,4 +1,4 @@
-"""Allocation problem under constraints as arrays: curves, costs, groups of customers and limits.
+"""Allocation problem under constraints as arrays: response curves, costs, groups of customers and limits.
 
 Customers fall into S groups such that all customers of a group stand under the same limits. A limit is then a set of
 groups times a set of levels, and whatever a plan uses of it is a sum over cells (group, level).

@@ -25,7 +25,7 @@ MAX_CHANGES = 65536  # changes that are looked at in one round
 
 @dataclass(frozen=True, eq=False)
 class CheapPlanRepair:
-    """Result of a repair that starts from cheap plans: slack of each limit (R,), and minimum cost."""
+    """Result of a plan repair that starts from cheap plans: slack of each limit (R,), and minimum cost."""
 
     slack: Array
     needed: float
@@ -94,7 +94,7 @@ def _make_plan(instance: ConstrainedProblem, proof: OptimalityProof, average: fl
 
 @dataclass(frozen=True, eq=False)
 class LevelChangeSearch:
-    """Search for changes of levels that raise or lower the cost or customers in some groups at some levels.
+    """Search for level changes that raise or lower the cost, or the number of customers, of a limit.
 
     A cell is a group of customers and a level.
     """

@@ -65,7 +65,7 @@ class Segments:
 
     @cached_property
     def places(self) -> dict[Any, int]:
-        """Number of each segment by its name."""
+        """Number of each segment, by the segment's name."""
         return {name: place for place, name in enumerate(self.names)}
 
     @cached_property

@@ -76,7 +76,7 @@ class DualBlocks:
     variables: tuple[DualVariable, ...]
 
     def group_prices(self, segment_prices: Array, floor: float) -> Array:
-        """Return the price of cost in each group (S,) from the prices of the segment budgets (B,)."""
+        """Return the shadow price of cost in each group (S,) from the shadow prices of the segment budgets (B,)."""
         return np.append(segment_prices, floor)[self.owner]
 
 
@@ -158,7 +158,7 @@ def find_multipliers(instance: ConstrainedProblem, near: Multipliers | None = No
 
 
 def _unpack_multipliers(near: Multipliers, blocks: DualBlocks, floor: float) -> tuple[Array, float, Array]:
-    """Return segment budget prices, the total budget's price and all other dual variables of known multipliers."""
+    """Split known multipliers into shadow prices of segment budgets, of the total budget, and other multipliers."""
     whole, extra = floor + float(near.of_row[0]), near.of_row[list(blocks.own)]
     value = np.append(near.of_row, 0.0)  # row −1 is none
     single = np.array([value[v.most] - value[v.least] for v in blocks.variables])
@@ -166,7 +166,7 @@ def _unpack_multipliers(near: Multipliers, blocks: DualBlocks, floor: float) -> 
 
 
 def _make_cell_prices(rules: LimitRows, blocks: DualBlocks, price: Array, single: Array) -> CellPrices:
-    """Return the dual prices by group and level, from group prices (S,) and the other dual variables (V,)."""
+    """Return the dual prices by group and level, from group shadow prices (S,) and other multipliers (V,)."""
     shape = (rules.groups, rules.levels.shape[1])
     cost, customer = np.repeat(price[:, None], shape[1], axis=1), np.zeros(shape)
     for variable, value in zip(blocks.variables, single.tolist(), strict=True):
@@ -179,7 +179,7 @@ def _make_cell_prices(rules: LimitRows, blocks: DualBlocks, price: Array, single
 def _make_segment_budget_test(
     instance: ConstrainedProblem, blocks: DualBlocks, single: Array
 ) -> Callable[[Array], Array]:
-    """Return a function that tests which segment budgets hold at given prices (B,)."""
+    """Return a function that tests which segment budgets hold at given shadow prices (B,)."""
     limits = instance.rules.bounds[list(blocks.own)]
 
     def fits(segment_prices: Array) -> Array:
@@ -193,7 +193,7 @@ def _make_segment_budget_test(
 def _make_total_budget_test(
     instance: ConstrainedProblem, blocks: DualBlocks, single: Array, segment_prices: Array
 ) -> Callable[[Array], Array]:
-    """Return a function that tests if the total budget holds at a given price (1,).
+    """Return a function that tests if the total budget holds at a given shadow price (1,).
 
     A group's own price applies where it is higher.
     """
@@ -207,7 +207,7 @@ def _make_total_budget_test(
 
 
 def _estimate_price_unit(instance: ConstrainedProblem) -> float:
-    """Return a price of typical size: the range of responses divided by the largest cost."""
+    """Return a shadow price of typical size: the range of responses divided by the largest cost."""
     some = instance.curves[:1000].astype(np.float64)
     cost = np.abs(instance.costs[: 1000 if len(instance.costs) > 1 else 1]).max(initial=0.0)
     return float(np.ptp(some)) / max(float(cost), 1e-300) or 1e-6
@@ -249,7 +249,7 @@ def _find_smallest_feasible(
 def _search_dual_variable(
     instance: ConstrainedProblem, blocks: DualBlocks, price: Array, single: Array, v: int, unit: float
 ) -> float:
-    """Find the value of one dual variable at which its limits hold, with the others fixed."""
+    """Find the value of one multiplier at which its limits hold, with all other multipliers fixed."""
     variable, rows = blocks.variables[v], instance.rules.rows
     prices = _make_cell_prices(instance.rules, blocks, price, np.where(np.arange(len(single)) == v, 0.0, single))
     table = prices.cost if variable.cells.money else prices.customer

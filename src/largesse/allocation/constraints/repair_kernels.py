@@ -76,7 +76,7 @@ def choose_levels(
 
 @inlined
 def _find_price_variation(price: Array, fee: Array) -> tuple[bool, bool]:
-    """Test if cost prices differ between levels, and if customer fees differ between groups."""
+    """Test if dual prices of cost differ between levels, and if dual prices per customer differ between groups."""
     by_level, by_group = False, False
     for s in range(len(price)):
         for k in range(price.shape[1]):
@@ -87,7 +87,7 @@ def _find_price_variation(price: Array, fee: Array) -> tuple[bool, bool]:
 
 @inlined
 def _measure_change(inside: Array, r: int, money: bool, costs: Array, j: int, now: int, to: int) -> float:
-    """Return the change of a limited sum if a customer's level changes from `now` to `to`."""
+    """Return the change of a limit's cost or customer count if a customer's level changes from `now` to `to`."""
     if money:
         more = np.float64(costs[j, to]) if inside[r, to] else 0.0
         less = np.float64(costs[j, now]) if inside[r, now] else 0.0
@@ -100,7 +100,7 @@ def list_level_changes(
     curves: Array, costs: Array, allowed: Array, group: Array, price: Array, fee: Array, levels: Array,
     cells: Array, money: bool, sign: float, floor: float, is_open: Array, row: Array, to: Array, key: Array
 ) -> int:  # fmt: skip
-    """List each customer's cheapest change of level that raises or lowers a limited sum.
+    """List each customer's cheapest level change that raises or lowers a limit's cost or customer count.
 
     The sum over the `cells` (S, K) moves up (sign 1) or down (−1).
 
@@ -139,7 +139,7 @@ def apply_level_changes(
     costs: Array, group: Array, row: Array, to: Array, levels: Array, slack: Array, first: Array, which: Array,
     money: Array, signs: Array, inside: Array, target: Array, careful: bool
 ) -> int:  # fmt: skip
-    """Apply listed changes of levels while they help and break no limit, and count them.
+    """Apply listed level changes as long as they reduce violations and break no limit, and count them.
 
     A change is needed while it helps a broken `target` row (R,); without targets, always. Limits on customers are never
     broken, those on money only if not `careful`. Keeps `slack` up to date.

@@ -1,1 +1,1 @@
-"""Solution by one price: upper hulls of curves, search for the price of a budget, and rounding to a plan."""
+"""Solution by one shadow price: upper hulls of curves, search for the budget's price, and rounding to a plan."""

@@ -1,4 +1,4 @@
-"""Rounding of the price search's result to a whole plan within the budget, and use of the remainder."""
+"""Rounding of the price search's result to a plan within the budget, and spending of the remaining budget."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PlanDraft:
 
 
 def make_plan_draft(solution: PriceSolution, curves: Array, costs: Array, limit: float) -> PlanDraft:
-    """Convert the result of a price search to a plan draft with exact totals."""
+    """Convert the result of a shadow price search to a plan draft with exact totals."""
     spend = _sum_exact_cost(solution.spend, solution.levels, costs, limit)
     return PlanDraft(curves, costs, solution.levels, sum(map(Fraction, solution.value), Fraction(0)), spend, limit)
 

@@ -1,4 +1,4 @@
-"""Compiled loops over response curves: steps on upper hulls, best levels at a price, and exact sums.
+"""Compiled loops over response curves: steps on upper hulls, best levels at a shadow price, and exact sums.
 
 Imported inside functions only: it loads numba.
 
@@ -57,7 +57,7 @@ def copy_rows_by_level(
 
 @inlined
 def _write_best_levels(f: Array, c: Array, price: float, best: Array, at: Array, m: int) -> None:
-    """Write each customer's best level at a price, any of the levels if they tie."""
+    """Write each customer's best level at a shadow price, any of the levels if several tie."""
     for b in range(m):
         best[b] = f[0, b] - price * c[0, b]
     for b in range(m):
@@ -103,7 +103,7 @@ def _add_with_carry(x: Array, total: Array, carry: Array, m: int) -> None:
 
 @inlined
 def _sum_with_carry(total: Array, carry: Array) -> tuple[float, float]:
-    """Add up running sums, and return the total with its rounding error."""
+    """Add up sums that are stored with rounding errors, and return the total with its rounding error."""
     whole, lost = 0.0, 0.0
     for b in range(len(total)):
         t = whole + total[b]
@@ -117,7 +117,7 @@ def _sum_with_carry(total: Array, carry: Array) -> tuple[float, float]:
 def classify_rows(
     curves: Array, costs: Array, rows: Array, whole: bool, high: float, low: float, levels: Array, unsure: Array
 ) -> tuple[int, Array]:
-    """Set the level of customers who get the same level at a high and a low price, and list the others.
+    """Set the level of customers who get the same level at a high and at a low price, and list all others.
 
     `rows` are the rows to look at; all when `whole`. Writes the level at the high price into `levels`, and undecided
     rows into `unsure`. Returns how many are undecided, and sums: value and its carry, cost and its carry of the
@@ -175,7 +175,7 @@ def list_hull_steps(
     slope: Array,
     cost: Array,
 ) -> int:
-    """List the steps up customers' upper hulls that gain at least `low` per unit of cost.
+    """List the steps on customers' upper hulls with a gain of at least `low` per unit of cost.
 
     They start at `levels`.
 
@@ -243,7 +243,7 @@ def find_marginal_slope(slope: Array, cost: Array, room: float) -> float:
 def take_hull_steps(
     curves: Array, costs: Array, rows: Array, levels: Array, price: float, room: float
 ) -> tuple[float, float]:
-    """Raise levels by all steps that gain more than the price, then by tied steps while the budget lasts.
+    """Raise levels by all hull steps that gain more than the shadow price, then by tied steps within the budget.
 
     Ties bring exactly the price, and are taken row by row.
 
@@ -322,7 +322,7 @@ def find_best_change(curves: Array, costs: Array, rows: Array, levels: Array, ro
 
 @compiled
 def find_lowest_tied_worth(curve: Array, costs: Array, price: float, tie: float) -> float:
-    """Return the lowest net value at a price that counts as a tie with a customer's best level.
+    """Return the lowest net value, at a shadow price, that counts as a tie with a customer's best level.
 
     Values tie up to `tie` (relative).
     """
@@ -335,7 +335,7 @@ def find_lowest_tied_worth(curve: Array, costs: Array, price: float, tie: float)
 
 @compiled
 def write_levels_at_price(curves: Array, costs: Array, price: float, tie: float, dearest: bool, levels: Array) -> None:
-    """Write each customer's best level at a price, the cheapest or the dearest if levels tie.
+    """Write each customer's best level at a shadow price; of tied levels, the cheapest or the dearest.
 
     Levels tie up to `tie` (relative).
     """
@@ -354,7 +354,7 @@ def write_levels_at_price(curves: Array, costs: Array, price: float, tie: float,
 
 @compiled
 def write_tie_probabilities(curves: Array, costs: Array, price: float, tie: float, share: float, out: Array) -> None:
-    """Write each customer's level probabilities at a price, split between the cheapest and dearest best levels.
+    """Write level probabilities at a shadow price, split between the cheapest and the dearest best level.
 
     The dearest gets `share`, the cheapest the rest.
 

@@ -1,4 +1,4 @@
-"""Search for the price of a budget: the value of one more unit of cost.
+"""Search for the shadow price of a budget: the value of one more unit of cost.
 
 A sample of customers brackets the price. One pass over all customers permanently decides those who get the same level at
 both ends of the bracket, which is nearly everybody; the others are sampled again until few are left, and among their
@@ -25,7 +25,7 @@ SPEND_ROUNDING = 1e-12  # relative; running sums are rounded, the final check of
 
 @dataclass(frozen=True, eq=False)
 class PriceSolution:
-    """Result of a price search: price, level of each customer, totals, and customers close to a tie."""
+    """Result of a shadow price search: price, level of each customer, totals, and customers close to a tie."""
 
     levels: Array  # (n,) ties split as far as the budget goes
     price: float
@@ -43,7 +43,7 @@ class BudgetShortfall:
 
 @dataclass(eq=False)
 class PriceSearch:
-    """State of a price search: bracket of the price, customers still undecided, and sums of all others.
+    """State of a shadow price search: bracket of the price, customers without a final level, and sums of all others.
 
     Whatever holds the customers, one array or a cluster, the same rounds lead to the same price: `draw_sample` of the
     undecided, `estimate_bracket`, classify all of the undecided by it, and `accept_bracket`.
@@ -63,7 +63,7 @@ class PriceSearch:
         self.room = self.limit * (1 + SPEND_ROUNDING)
 
     def draw_sample(self) -> Array:
-        """Draw the positions (size,) of a sample of undecided customers.
+        """Draw the positions (size,) of a sample of customers whose best level still depends on the price.
 
         It is empty if there is no bracket to find.
         """
@@ -72,7 +72,7 @@ class PriceSearch:
         return np.zeros(0, dtype=np.int64)
 
     def estimate_bracket(self, curves: Array, costs: Array) -> tuple[float, float]:
-        """Estimate a high and a low price that enclose the price of the budget, from a sample of customers.
+        """Estimate a high and a low bound of the budget's shadow price, from a sample of customers.
 
         Between them the undecided customers spend the remaining budget.
         """
@@ -100,7 +100,7 @@ class PriceSearch:
         return float(min(high, ends[0])), float(max(low, ends[1]))
 
     def accept_bracket(self, inside: tuple[float, float], n_undecided: int, sums: Array) -> bool | BudgetShortfall:
-        """Update the state by the sums at a price bracket, or reject a bracket without the price of the budget.
+        """Update the search by the sums at a price bracket; reject a bracket that excludes the budget's shadow price.
 
         The sums are those of `classify_rows`. False: the bracket must widen.
         """
@@ -119,7 +119,7 @@ class PriceSearch:
 def search_price(
     curves: Array, costs: Array, limit: float, search: PriceSearch | None = None
 ) -> PriceSolution | BudgetShortfall:
-    """Find the price at which the best levels of customers cost a total of `limit`.
+    """Find the shadow price at which customers' best levels cost a total of `limit`.
 
     Curves are (n, K), cost rows (1, K) or (n, K).
 
@@ -149,7 +149,7 @@ def search_price(
 
 
 def find_levels_at_price(curves: Array, costs: Array, price: float) -> Array:
-    """Return the best levels (n,) at a price, the cheapest if levels tie.
+    """Return the best levels (n,) at a shadow price, the cheapest if levels tie.
 
     At an infinite price they are the cheapest levels.
     """
@@ -163,7 +163,7 @@ def find_levels_at_price(curves: Array, costs: Array, price: float) -> Array:
 def _finish_search(
     curves: Array, costs: Array, rows: Array, levels: Array, low: float, decided: list[Array], limit: float
 ) -> PriceSolution:
-    """Select the price among the hull steps of undecided customers, and set these customers' levels."""
+    """Select the shadow price among the remaining hull steps, and set the levels of the remaining customers."""
     from largesse.allocation.price.price_kernels import find_marginal_slope, sum_value_and_cost, take_hull_steps
 
     steps = find_hull_steps(curves, costs, rows, levels, low)

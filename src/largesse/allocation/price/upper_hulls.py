@@ -56,7 +56,7 @@ def find_cheapest_levels(curves: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def find_hull_steps(curves: Array, costs: Array, rows: Array, levels: Array, low: float) -> HullSteps:
-    """Return the steps up customers' upper hulls that gain at least `low` per unit of cost.
+    """Return the steps on customers' upper hulls with a gain of at least `low` per unit of cost.
 
     They start at the customers' levels (n,).
     """

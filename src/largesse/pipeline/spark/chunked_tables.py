@@ -32,7 +32,7 @@ CHUNK_BITS = 32  # of a place: the number of a chunk in its partition
 
 @dataclass(frozen=True, eq=False)
 class ChunkedTable:
-    """Chunks of a table in row order, kept on the Spark executors.
+    """Table in chunks of consecutive rows that are stored on the Spark executors.
 
     Tasks get the number of a chunk's first row and the contents of some columns. `doing` names the work in errors.
     """
@@ -81,7 +81,7 @@ class ChunkedTable:
 
 
 def _check_rows(results: pa.Table, expected: int) -> None:
-    """Raise an error if results have another number of rows than the table."""
+    """Raise an error if the results' number of rows differs from the table's."""
     if sum(results.column("n").to_pylist()) != expected:
         hint = "save it as a table first, or give one whose rows keep their order"
         raise InputError("table", [Problem("the table changed while it was read", hint)])
@@ -89,7 +89,7 @@ def _check_rows(results: pa.Table, expected: int) -> None:
 
 @contextmanager
 def keep_chunks(frame: Any, doing: str) -> Iterator[ChunkedTable]:
-    """Yield the chunks of a Spark DataFrame, kept on the executors until the context ends."""
+    """Yield the chunks of a Spark DataFrame, cached on the executors until the context ends."""
     from pyspark import StorageLevel
 
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)

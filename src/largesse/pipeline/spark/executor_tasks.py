@@ -94,7 +94,7 @@ class CustomerTableSpec:
 def score_customer_rows(
     scorer: ModelScorer, options: AllowedLevels, spec: CustomerTableSpec, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield scored chunks of a partition's customers, with a report of its schema and invalid rows."""
+    """Yield scored batches of a partition's customers, with a report of the table's schema and invalid rows."""
     with limit_to_one_thread():
         for part, tables in yield_table_parts(spec, batches):
             report: dict[str, Any] = {}
@@ -122,7 +122,7 @@ def score_customer_rows(
 def yield_table_parts(
     spec: CustomerTableSpec, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[int, Iterator[pa.Table]]]:
-    """Yield the number and the row batches of each table part of a Spark task."""
+    """Yield number and row batches of each table part in a Spark task: a partition, or a part of a file."""
     plain, texts = [str(spec.customer)], [name for name, way in spec.parse if way == "text"]
     if spec.pieces is None:
         yield find_partition_number(), (read_table(batch, what="customers", plain=plain) for batch in batches)
@@ -142,7 +142,7 @@ def check_customer_rows(table: pa.Table, levels: Levels, spec: CustomerTableSpec
 def _score_customer_chunks(
     scorer: ModelScorer, options: AllowedLevels, customers: Customers, features: Sequence[str]
 ) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-    """Yield chunks of scored customers: number, sums by level, curves with own costs, and ids with features."""
+    """Yield chunks of scored customers: row count, sums by level, response curves with costs, ids with features."""
     import pyarrow as pa
 
     K = len(options.levels)
@@ -191,7 +191,7 @@ def _pack_report(report: dict[str, Any], suspects: Sequence[pa.Table]) -> bytes:
 
 
 def unpack_report(content: bytes) -> tuple[dict[str, Any], pa.Table | None]:
-    """Return a table part's schema, problems and suspicious rows from its packed report."""
+    """Unpack the report of a table part: schema, problems and suspicious rows."""
     head, _, rows = content.partition(b"\n")
     return json.loads(head), unpack_table(rows) if rows else None
 
@@ -240,7 +240,7 @@ def find_ids_by_hash(hashes: bytes, _first: int, rest: pa.Buffer) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class ChunkCosts:
-    """Costs of the levels in a chunk: common to all customers, or each customer's own."""
+    """Costs of the levels in a chunk of customers: common to all customers, or separate for each customer."""
 
     common: tuple[float, ...] | None
     levels: int
@@ -263,14 +263,14 @@ def pack_task_result(task: Any, costs: ChunkCosts, first: int, scores: pa.Buffer
 
 
 def sum_chunk_at_prices(prices: Sequence[float], costs: ChunkCosts, first: int, scores: pa.Buffer) -> dict[str, Any]:
-    """Return a chunk's sums of costs and responses at several prices, the fields of `PriceSums`."""
+    """Return the total costs and responses of a chunk's customers at several shadow prices, as `PriceSums` fields."""
     return vars(sum_plans_at_prices(*costs.read(first, scores)[1:], prices))
 
 
 def draw_chunk_costs(
     plan: PlanResult, seeds: Sequence[int], costs: ChunkCosts, first: int, scores: pa.Buffer
 ) -> dict[str, Array]:
-    """Return the total costs (m,) of a chunk's random levels under seeds (m,)."""
+    """Return total costs (m,) of a chunk's customers under random exploration, one for each random seed (m,)."""
     return {"costs": plan.draw_costs(costs.read(first, scores), seeds)}
 
 
@@ -284,7 +284,7 @@ def sample_chunk_customers(
     scores: pa.Buffer,
     rest: pa.Buffer,
 ) -> bytes:
-    """Return a chunk's total cost at a price, and a random sample of its customers.
+    """Return the total cost of a chunk's customers at a shadow price, and a random sample of these customers.
 
     Of equally good levels the cheapest are taken, or the dearest.
     """

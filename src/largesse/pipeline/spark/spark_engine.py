@@ -173,7 +173,7 @@ def check_plan_target(target: str | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SparkTable:
-    """Table on Spark as a DataFrame or as pieces of files."""
+    """Table on Spark as a DataFrame or as parts of files."""
 
     frame: Any
     spec: CustomerTableSpec = field(default_factory=lambda: CustomerTableSpec(()))
@@ -376,7 +376,7 @@ class SparkCustomers:
         return self.chunks.n
 
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
-        """Return the customers' total costs and responses at falling prices."""
+        """Return the total costs and responses of customers' plans at decreasing shadow prices."""
         if len(prices):
             sums = self.chunks.sum(partial(sum_chunk_at_prices, tuple(prices), self.costs), "adding up costs", "scores")
         else:
@@ -395,7 +395,7 @@ class SparkCustomers:
         return allocate_batches(ask, self.n, budget, total=total)
 
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
-        """Return the lowest and highest average cost at a price, which differ by ties between levels.
+        """Return the lowest and highest average cost of plans at a shadow price; they differ by ties of levels.
 
         The same pass draws the sample of customers that `LocalEngine` draws, on which the features of the report are chosen.
         """
@@ -417,7 +417,7 @@ class SparkCustomers:
         return float(low), float(high)
 
     def draw_costs(self, plan: PlanResult, seeds: Sequence[int], /) -> Array:
-        """Return the total costs (m,) of an exploring plan's random levels under seeds (m,)."""
+        """Return total costs (m,) of a plan with random exploration, one for each random seed (m,)."""
         part = replace(plan, policy=cast(Policy, plan.policy.options))
         task = partial(draw_chunk_costs, part, tuple(seeds), self.costs)
         return self.chunks.sum(task, "drawing levels", "scores")["costs"]
@@ -461,7 +461,7 @@ class SparkCustomers:
         return CustomerSample(features, curves)
 
     def _draw_cached_sample(self, price: float) -> tuple[tuple[Array, Array, Array], pa.Table]:
-        """Return the cached random sample of customers, drawn in the first pass that sums costs at a price."""
+        """Return the cached random sample of customers, drawn when costs at a shadow price are first summed."""
         if self.sample is None:
             self.mean_costs(price)
         assert self.sample is not None

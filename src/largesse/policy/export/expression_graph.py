@@ -70,17 +70,17 @@ def _make_elementwise_node(step: str, *operands: Any) -> Value:
 
 
 def larger(a: Any, b: Any) -> Value:
-    """Return the elementwise maximum of two values."""
+    """Return the elementwise maximum of two graph values."""
     return _make_elementwise_node("max", a, b)
 
 
 def smaller(a: Any, b: Any) -> Value:
-    """Return the elementwise minimum of two values."""
+    """Return the elementwise minimum of two graph values."""
     return _make_elementwise_node("min", a, b)
 
 
 def where_less(a: Any, b: Any, then: Any, other: Any) -> Value:
-    """Return the elementwise choice between two values: `then` where a < b, otherwise `other`."""
+    """Return the elementwise choice between two graph values: `then` where a < b, otherwise `other`."""
     return _make_elementwise_node("where_less", a, b, then, other)
 
 

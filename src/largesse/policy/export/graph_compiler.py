@@ -1,4 +1,4 @@
-"""Compiler of a policy (feature encoder, response model and price) into an expression graph."""
+"""Compiler of a policy (feature encoder, response model and shadow price) into an expression graph."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class DecisionGraph:
 
 
 def compile_policy(policy: Any, price: float) -> DecisionGraph:
-    """Compile a policy at a price into an expression graph that decides the level of each customer."""
+    """Compile a policy at a shadow price into an expression graph that decides each customer's level."""
     X = compile_features(policy.model.encoder_)
     curves = compile_response_curves(policy.model, X)
     columns = tuple(read_number_column(name) for name in policy.levels.cost_columns or ())
@@ -129,7 +129,7 @@ def _compile_condition(condition: CellCondition, kind: str) -> Value:
 
 
 def _compile_decision(curves: Value, costs: Value, price: float, barred: Value | None) -> Value:
-    """Compile the choice of the best level (n, 1) at a price; among tied levels, the cheapest is chosen.
+    """Compile the choice of the best level (n, 1) at a shadow price, the cheapest one if levels tie.
 
     The rule is that of `allocation.decide_at_price`.
     """
@@ -148,7 +148,7 @@ def _compile_decision(curves: Value, costs: Value, price: float, barred: Value |
 
 
 def _multiply_by_price(costs: Value, price: float) -> Value:
-    """Multiply costs by the price; constant costs stay a constant of the graph."""
+    """Multiply costs by the shadow price; constant costs stay a constant of the graph."""
     if costs.step == "constant":
         row: Array = price * costs.facts["row"]
         return make_constant(row)

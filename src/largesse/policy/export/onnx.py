@@ -39,7 +39,7 @@ ELEMENTWISE_OPERATORS = {
 
 
 def make_policy_onnx(policy: Any, price: float) -> bytes:
-    """Return an ONNX model that makes the decisions of a policy at a price."""
+    """Return an ONNX model that makes the decisions of a policy at a shadow price."""
     onnx = require_part("onnx", "export", "export")
     writer = OnnxWriter(onnx, choose_missing_word(policy.model.encoder_))
     facts = {"version": __version__, "price": price, "levels": policy.levels.labels}

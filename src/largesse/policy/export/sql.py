@@ -37,7 +37,7 @@ FUNCTIONS = {"max": "GREATEST", "min": "LEAST", "exp": "EXP", "log": "LN", "tanh
 
 
 def write_policy_sql(policy: Any, price: float, dialect: str, table: str | Sequence[str], customer: str | None) -> str:
-    """Write a SELECT query that makes the decisions of a policy at a price."""
+    """Write a SELECT query that makes the decisions of a policy at a shadow price."""
     names = [*policy.model.encoder_.features, *(policy.levels.cost_columns or ())]
     path = check_sql_names(dialect, table, customer, names)
     graph = compile_policy(policy, price)

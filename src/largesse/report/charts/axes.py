@@ -29,7 +29,7 @@ class Axis:
 
     @property
     def step(self) -> float:
-        """Distance between neighbouring ticks."""
+        """Distance between neighbouring ticks of the axis."""
         return self.ticks[1] - self.ticks[0] if len(self.ticks) > 1 else self.high - self.low
 
     def place(self, value: float) -> float:
@@ -109,7 +109,7 @@ def select_tick_labels(places: Sequence[float], widths: Sequence[float], *, keep
 
 
 def split_at_missing_points(points: Iterable[Point | None]) -> list[list[Point]]:
-    """Split a line's points into runs without missing points.
+    """Split a line's points into segments without missing points.
 
     >>> split_at_missing_points([1, None, None, 2, 3])
     [[1], [2, 3]]
@@ -150,7 +150,7 @@ class Frame:
 
 
 def fit_frame(width: float, height: float, font: float, across: Axis, up: Axis, *styles: NumberStyle) -> Frame:
-    """Return the largest chart frame that leaves room for axis titles and tick labels."""
+    """Return the largest chart frame that leaves space for axis titles and tick labels."""
     across_labels, up_labels = (
         [style.text(tick) for tick in axis.ticks] for axis, style in zip((across, up), styles, strict=True)
     )

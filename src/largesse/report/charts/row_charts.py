@@ -65,7 +65,7 @@ def draw_waterfall_strip(axis: Axis, start: float, end: Numbers, level: int, lab
 def draw_level_mean_strip(
     axis: Axis, value: Numbers, raw: Numbers, model: float | None, label: str, *, few: bool = False
 ) -> str:
-    """Draw a level's mean response: estimate with interval, the model's mean and the raw mean.
+    """Draw a level's mean response: estimate with interval, the model's mean and the unweighted mean.
 
     The three stand at different heights, so none hides another. The interval is dashed if `few` rows had the level.
     """

@@ -132,7 +132,7 @@ def view_budget_slider(numbers: Numbers, units: Units) -> View:
 
 
 def list_slider_stops(numbers: Numbers) -> list[View]:
-    """Return the budgets of the slider, each with its estimates of value, gain and profit.
+    """Return the budgets of the report's slider, each with estimates of value, gain and profit.
 
     The stop of the run's plan has those of the evaluation.
     """

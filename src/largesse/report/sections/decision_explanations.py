@@ -1,4 +1,4 @@
-"""Section that explains decisions: typical customers, other prices, and feature importance."""
+"""Section that explains decisions: typical customers, other shadow prices, and feature importance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIN_SHOWN_PRICE_CHANGE = 0.0005  # a smaller change is "at all"
 
 
 def view_explanations(numbers: Numbers, units: Units) -> View | None:
-    """Return the template values of typical customers and other prices; None without examples."""
+    """Return the template values of typical customers and other shadow prices; None without examples."""
     why = numbers["why"]
     if not why["examples"]:
         return None
@@ -70,7 +70,7 @@ def _describe_loss_sign(loss: Numbers) -> str:
 
 
 def write_level_changing_prices(row: Numbers) -> str:
-    r"""Write the prices of budget at which a typical customer would get another level.
+    r"""Write the shadow prices of the budget at which a typical customer would get another level.
 
     They are relative, because prices differ a little between the folds of the log, and from the plan's own.
 

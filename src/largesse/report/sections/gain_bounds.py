@@ -47,7 +47,7 @@ def view_gain_bounds(numbers: Numbers, units: Units) -> View:
 
 
 def view_evidence(evidence: Numbers | None, units: Units) -> FigureRows:
-    """Return figure rows of the expected gain by the model, by the log, and by both together."""
+    """Return figure rows of the expected gain by the model, by the log, and by model and log together."""
     if evidence is None:
         return FigureRows()
     sources = [
@@ -74,13 +74,13 @@ def view_evidence(evidence: Numbers | None, units: Units) -> FigureRows:
 
 
 def _write_other_option(evidence: Numbers, units: Units) -> str:
-    """Write the gain of the option that is not recommended."""
+    """Write the gain of the policy (plan or simple rule) that is not recommended."""
     name, gain = write_option_name(evidence["name"]), units.write_gain(evidence["gain"])
     return f"{name[:1].upper()}{name[1:]}: {gain}; a gain has a probability of {write_probability(evidence['probability'])}."
 
 
 def _write_guaranteed_values(safety: Numbers, units: Units) -> str:
-    """Write the guaranteed values of the options, or the reason for missing ones."""
+    """Write the guaranteed values of plan and simple rule, or the reason for missing values."""
     if safety["excuse"]:
         return str(safety["excuse"])
     known = [(row["name"], finite_or_none(row["guaranteed"])) for row in safety["options"]]

@@ -61,7 +61,7 @@ def view_waterfall(
     choose_ticks: Callable[..., NumberStyle],
     bounds: tuple[float, float] | None = None,
 ) -> FigureRows:
-    """Return figure rows of a waterfall from the past to the plan, with one step per level.
+    """Return waterfall figure rows from the logged policy to the plan, with one change per level.
 
     `styles` are those of the ends and of the steps.
     """
@@ -139,7 +139,7 @@ def view_transition_matrix(moves: Sequence[Numbers], names: Sequence[str]) -> Vi
 
 
 def _view_largest_moves(moves: Sequence[Numbers], names: Sequence[str], units: Units) -> View:
-    """Return the most frequent level changes, and a sentence about the other changes."""
+    """Return the most frequent level changes, and a sentence about all less frequent changes."""
     changed = [row for row in moves if row["before"] != row["after"]]
     changed.sort(key=lambda row: -(finite_or_none(row["share"]) or 0.0))
     largest, others = changed[:MAX_SHOWN_MOVES], changed[MAX_SHOWN_MOVES:]

@@ -84,7 +84,7 @@ def _split_command_at_options(command: str) -> list[str]:
 
 
 def view_exploration_step(numbers: Numbers, units: Units) -> View:
-    """Return the step that explores until the verdict is settled; empty if exploration cannot settle it."""
+    """Return the advice to explore until the verdict is certain; empty if exploration cannot make it certain."""
     next_log = numbers.get("next_log")
     if next_log is None:
         return {}
@@ -102,7 +102,7 @@ def view_exploration_step(numbers: Numbers, units: Units) -> View:
 
 
 def write_needed_rows(numbers: Numbers) -> str:
-    """Write the number of log rows that would prove the expected gain; empty if proved or not expected."""
+    """Write the number of log rows that would prove the expected gain; empty if the gain is proved or negative."""
     verdict, evidence = numbers["verdict"], find_evidence(numbers["verdict"])
     needed: Any = finite_or_none(verdict["needed_rows"])
     if (

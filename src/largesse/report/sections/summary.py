@@ -196,7 +196,7 @@ def _make_share_row(label: str, shares: Sequence[Any], levels: Sequence[Numbers]
 
 
 def _view_before_and_after(numbers: Numbers, before: Numbers, units: Units) -> list[dict[str, str]]:
-    """Return table rows of response and spend in the past, with the plan, and their difference."""
+    """Return table rows of response and spend under the logged policy, under the plan, and their difference."""
     value, spend = units.value_style(before["value"]), units.spend_style(before["spend"], numbers["spend"]["estimate"])
     rows = [
         ("Respond" if units.binary else "Response", value, "value", units.write_gain(before["difference"])),
@@ -220,7 +220,7 @@ def _view_before_and_after(numbers: Numbers, before: Numbers, units: Units) -> l
 
 
 def _write_total_change(numbers: Numbers, before: Numbers, units: Units) -> str:
-    """Write the total change in responses and cost from the past to the plan."""
+    """Write the total change in responses and cost from the logged policy to the plan."""
     value, spend = (scale_estimate(before[key], numbers["customers"]) for key in ("difference", "spend_difference"))
     amount, more, cost = finite_or_none(value["estimate"]), finite_or_none(spend["estimate"]), before["cost_per_extra"]
     if amount is None or more is None:

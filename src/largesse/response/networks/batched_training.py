@@ -33,7 +33,7 @@ MEMORY = {"cpu": 1 << 30, "gpu": 1 << 34}  # bytes of one group of models, witho
 
 
 def train_in_groups(job: TrainingJob) -> TrainedNetworks:
-    """Train all models of a job, in groups that fit into memory."""
+    """Train all models of a training job, in groups that fit into memory."""
     data = tuple(jnp.asarray(pad_rows(array)) for array in job.data)
     parts = split_models_into_groups(len(job.seeds), count_models_in_memory(job))
 
@@ -95,7 +95,7 @@ def split_models_into_groups(models: int, at_once: int) -> list[Array]:
 
 
 def _train_group(job: TrainingJob, data: Any, model_data: Any, models: Array) -> TrainedNetworks:
-    """Train one group of models of a job.
+    """Train one group of models of a training job.
 
     Models with the same log and seed get the same random draws.
     """
@@ -125,7 +125,7 @@ def _train_group(job: TrainingJob, data: Any, model_data: Any, models: Array) ->
 
 
 def _stack_random_draws(each: Sequence[Iterator[Any]], stretches: Sequence[Array]) -> Iterator[Any]:
-    """Yield the random batches of all models for each stretch of training, stacked as arrays.
+    """Yield the random batches of all models for each training interval, stacked as arrays.
 
     Their axes are evaluations, steps, sources, …
     """
@@ -142,7 +142,7 @@ def _split_by_evaluation(looks: int, *drawn: Array) -> Array:
 
 @functools.lru_cache(maxsize=64)
 def _compile_training(program: TrainingProgram, loop: TrainingLoop) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Compile the start and the training steps for all models of a group."""
+    """Compile the initialisation and the training steps for all models of a group."""
 
     def begin(state: Any) -> Any:
         many = len(jax.tree.leaves(state)[0])

@@ -48,7 +48,7 @@ class CurveCorrection:
 
 
 class ChosenCorrection(NamedTuple):
-    """Chosen correction of response curves, or None, and the losses of all candidates."""
+    """Chosen correction of response curves, if any, and the losses of all candidate corrections."""
 
     correction: CurveCorrection | None
     choices: tuple[CandidateLoss, ...]
@@ -104,7 +104,7 @@ class _ResidualRegression:
         self.weight = weight * self.overlap / self.overlap.mean()
 
     def fit(self, terms: str, strength: float) -> tuple[Array, Array]:
-        """Return the coefficients (q,) and the leave-one-out losses (m,) of one kind of correction.
+        """Return the coefficients (q,) and the leave-one-out losses (m,) of one candidate correction.
 
         Without correction these are no coefficients and the losses of the residuals.
         """

@@ -67,7 +67,7 @@ def weight_decay_mask(params: Params) -> dict[str, bool]:
 def forward(
     shape: NetworkShape, params: Params, x: jax.Array, gate: Any = 1.0
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Compute representations (n, width), scores (n, K) and individual increments (n, q) of features (n, p).
+    """Compute representations (n, width), scores (n, K) and customer-specific increments (n, q) of features (n, p).
 
     The deviations of a customer's increments from the common ones have 1 or K−1 columns; see the table above.
     """
@@ -136,7 +136,7 @@ def set_initial_curve(shape: NetworkShape, params: Params, curve: jax.Array) -> 
 def head_scores(
     shape: NetworkShape, params: Params, z: jax.Array, base: jax.Array, gate: Any
 ) -> tuple[jax.Array, jax.Array]:
-    """Compute scores (n, K) and individual increments (n, q) from representations z (n, width).
+    """Compute scores (n, K) and customer-specific increments (n, q) from representations z (n, width).
 
     `base` (n,) is added to the scores of every level.
     """

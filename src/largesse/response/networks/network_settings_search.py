@@ -172,7 +172,7 @@ class NetworkSettingsSearch:
             self.losses[candidate] = self._compute_losses(self.scores[candidate], task.held_out_rows)
 
     def train_more_members(self, best: Candidate) -> None:
-        """Train further fold networks of a candidate from other random initial weights.
+        """Train additional fold networks of a candidate from other random initial weights.
 
         The score of each fold is then the mean over its members.
         """
@@ -275,7 +275,7 @@ class NetworkSettingsSearch:
         return choose_by_one_standard_error([f"{p:g}" for p in recipe.penalties], losses, held.weight, held.cluster)
 
     def choose_kappa(self, penalty: float) -> tuple[CandidateLoss, ...]:
-        """Choose the HSIC strength κ with the lowest held-out loss, or the lowest risk under another rule.
+        """Choose the HSIC strength κ with the lowest held-out loss, or the lowest risk under another criterion.
 
         The paper's rule is the held-out loss; `kappa_rule` names another.
 
@@ -291,14 +291,14 @@ class NetworkSettingsSearch:
         )
 
     def _measure_increment_risks(self, candidate: Candidate) -> Array:
-        """Return the squared distances (rows,) between predicted and doubly robust increments of held-out rows."""
+        """Return squared distances (rows,) between predicted and doubly robust level increments of held-out rows."""
         scores, scale = self.scores[candidate], self.task.scale
         curves = sigmoid(scores) if scale.bounded else scores * scale.deviation
         return ((self._robust_increments - np.diff(curves, axis=1)) ** 2).sum(axis=1)
 
     @cached_property
     def _robust_increments(self) -> Array:
-        """Doubly robust increments (rows, K−1) of the held-out rows.
+        """Doubly robust increments of the response between levels (rows, K−1) of the held-out rows.
 
         The curves are those of a cross-fitted `Linear`.
         """
@@ -386,12 +386,12 @@ class NetworkSettingsSearch:
 
 
 def _make_gates(penalty: Array) -> Array:
-    """Return the gates (models,) of individual increments, zero for an infinite penalty."""
+    """Return factors (models,) of customer-specific increments: zero for an infinite penalty, else one."""
     return np.where(np.isinf(penalty), 0.0, 1.0).astype(np.float32)
 
 
 def _select_model_block(params: dict[str, Array], i: int, size: int) -> dict[str, Array]:
-    """Return the parameters of the i-th block of `size` models."""
+    """Return the parameters of the i-th group of `size` models."""
     return {name: value[i * size : (i + 1) * size] for name, value in params.items()}
 
 

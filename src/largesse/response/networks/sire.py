@@ -154,7 +154,7 @@ class BalancedNetwork(ResponseModel):
         return "cdf" if scale.bounded and features > MANY_FEATURES else "elastic"
 
     def _list_penalties(self, head: str) -> tuple[float, ...]:
-        """List the candidate penalties on individual increments, the strongest first."""
+        """List the candidate penalties on customer-specific level increments, the strongest first."""
         if head not in SHRINKABLE:
             return (0.0,)
         return SHRINKAGE_PENALTIES if isinstance(self.shrinkage, str) else (float(self.shrinkage),)
@@ -192,7 +192,7 @@ class BalancedNetwork(ResponseModel):
 
     @property
     def penalty_(self) -> float:
-        """Chosen penalty on individual increments, infinite if all customers share the increments."""
+        """Chosen penalty on customer-specific level increments, infinite if all customers share the increments."""
         return self.fit_.penalty
 
     def _curves(self, X: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Budget ledger in a database: decisions, promises and redemptions that never exceed a total.
+"""Budget ledger in a database: decisions, promised and redeemed amounts that never exceed a total.
 
 Every change is one transaction that locks the whole ledger. A decision counts with all that it may cost: the part paid at
 once, and the face value until it is redeemed or its time is over. So the money spent and promised never exceeds the total.
@@ -116,7 +116,7 @@ class Ledger:
         return self._run_transaction(work)
 
     def redeem(self, request: str, customer: str, amount: Any = None, *, now: int | None = None) -> Redemption:
-        """Record the redemption of a promise as spent money; a repeated redemption changes nothing.
+        """Record the redemption of a promise as spent money; a repeated call changes nothing.
 
         A redemption of more than is left is refused where promises hold while the budget lasts.
 
@@ -267,7 +267,7 @@ def open_ledger(
     timeout: float = TIMEOUT_SECONDS,
     read_only: bool = False,
 ) -> Ledger:
-    """Open a ledger by its address; with terms, create it if it does not exist.
+    """Open a ledger by its address; given terms (total, period, promises), create it if it does not exist.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def make_store(address: str, *, read_only: bool = False) -> Store:
 
 
 def _begin_ledger(store: Store, terms: LedgerTerms | None, plan: str, *, write: bool) -> None:
-    """Write the terms and the plan into an empty ledger; refuse one of another version, or with other terms."""
+    """Write the terms (total, period, promises) and the plan into an empty ledger; refuse a ledger that differs."""
     with store.transaction(write=write) as session:
         version = session.fetch("SELECT format FROM ledger")
         if version and version != [(TABLES_VERSION,)]:
@@ -354,7 +354,7 @@ def _begin_ledger(store: Store, terms: LedgerTerms | None, plan: str, *, write: 
 
 
 def _compare_terms(terms: LedgerTerms, ledger_terms: LedgerTerms, store: Store) -> None:
-    """Refuse terms that differ from the ledger's; only the start may differ, because it is now by default."""
+    """Refuse terms (total, period, promises) that differ from the ledger's, except for the start."""
     problems = []
     if terms.total != ledger_terms.total:
         problem = f"the total is {format_money(terms.total)}, but the ledger has {format_money(ledger_terms.total)}"

@@ -1,4 +1,4 @@
-"""Records of a ledger: terms, offers, requests, choices, decisions, redemptions, current sums and audit.
+"""Records of a ledger: total and period, offers, requests, decisions, redemptions, current sums and audit.
 
 All money is in millionths of a unit, all times are in microseconds since 1970, UTC.
 """
@@ -71,7 +71,7 @@ class LedgerTerms:
         return self.keeps_promises and (expires is None or expires > self.ends)
 
     def describe(self) -> str:
-        """Describe the terms in a sentence."""
+        """Describe the ledger's total, period and promises in a sentence."""
         stands = "until it is redeemed" if self.valid is None else f"for {self.promise_days:g} days"
         period = f"from {format_time(self.starts)} until {format_time(self.ends)}"
         lasts = "" if self.keeps_promises else "; promises can be redeemed while the budget lasts"
@@ -129,7 +129,7 @@ def make_terms(
 
 
 class Reason(IntEnum):
-    """Reason for the level that a customer got: price, remaining budget or period."""
+    """Reason for the level that a customer got: shadow price, remaining budget or period."""
 
     PRICE = 0  # the best level at the price, or one that was drawn to explore
     BUDGET = 1  # a dearer one did not fit into the remaining budget
@@ -215,7 +215,7 @@ class DecisionRequest:
 
 @dataclass(frozen=True, eq=False)
 class ChosenLevels:
-    """Levels that a `LevelChooser` chose for a request, with propensities, prices, reasons and the new price state."""
+    """Levels chosen for a request's customers, with propensities, prices, reasons and the new price state."""
 
     levels: Array  # (n,) int64
     propensity: Array  # (n,) float64: the probability of this level, after all rules
@@ -227,7 +227,7 @@ class ChosenLevels:
 
 @dataclass(frozen=True)
 class LedgerStanding:
-    """Current sums of a ledger (spent, promised, reserved money and counts), with the state of its price."""
+    """Current sums of a ledger (spent, promised, reserved money and counts), with the price controller's state."""
 
     terms: LedgerTerms
     now: int
@@ -249,7 +249,7 @@ class LedgerStanding:
 
     @property
     def left(self) -> int:
-        """The total minus the spent amount, in millionths; never negative."""
+        """Total budget minus the spent amount, in millionths; never negative."""
         return self.terms.total - self.spent
 
     @property
@@ -294,7 +294,7 @@ class LevelChooser(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LedgerDecisions:
-    """Stored decisions on a request; a repeated request gets the same ones."""
+    """Stored decisions on a request; a repeated request returns the same decisions."""
 
     request: str
     customers: tuple[str, ...]
@@ -317,7 +317,7 @@ class LedgerDecisions:
 
 @dataclass(frozen=True)
 class Redemption:
-    """Result of a redemption: the paid amount, and flags for a late or a repeated one."""
+    """Result of a redemption: the paid amount, and flags for a late or a repeated redemption."""
 
     request: str
     customer: str
@@ -328,7 +328,7 @@ class Redemption:
 
 @dataclass(frozen=True)
 class Audit:
-    """Result of a ledger's audit: differences between the stored sums and those of all decisions."""
+    """Result of a ledger's audit: differences between the stored sums and the sums of all decisions."""
 
     decisions: int
     differences: dict[str, tuple[int, int]]  # name → as counted, as added up

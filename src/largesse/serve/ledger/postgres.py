@@ -178,7 +178,7 @@ class PostgresSession:
         self._send_statements([statement])
 
     def _send_statements(self, statements: Sequence[str]) -> list[Any]:
-        """Send the queued statements and some others in one message; return all results."""
+        """Send the queued and some additional statements in one message; return all results."""
         message, self._unsent = "; ".join([*self._unsent, *statements]), []
         library, connection = self._psycopg, self._connection.pgconn
         connection.send_query(message.encode(self._encoding))

@@ -1,4 +1,4 @@
-"""SQL statements of a ledger, valid in SQLite and PostgreSQL.
+"""SQL statements of a ledger that are valid in SQLite and PostgreSQL.
 
 All money is whole millionths, all times are microseconds since 1970. One row of `ledger` holds the terms, the sums and the
 state of the price. CHECK constraints refuse a sum above the total: spent, and promised if promises are kept.

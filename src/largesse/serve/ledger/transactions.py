@@ -60,7 +60,7 @@ def read_standing(session: Session, now: int | None = None) -> LedgerStanding:
 
 
 def _get_time(session: Session, now: int | None) -> int:
-    """Return the time that was given, or the database's; after a query, this needs no message of its own."""
+    """Return the given time, or the database's time if no time is given."""
     return session.now() if now is None else int(now)
 
 
@@ -84,7 +84,7 @@ def parse_standing(rows: Sequence[tuple[Any, ...]], now: int) -> LedgerStanding:
 
 @lru_cache(maxsize=8)
 def read_terms(values: tuple[Any, ...]) -> LedgerTerms:
-    """Convert database values to the terms of a ledger; raise ValueError if they are invalid."""
+    """Convert database values to a ledger's terms (total, period, promises); raise ValueError if invalid."""
     total, starts, ends, valid, late, promises = values
     are_integers = all(type(value) is int for value in (total, starts, ends, 1 if valid is None else valid))
     if (
@@ -99,7 +99,7 @@ def read_terms(values: tuple[Any, ...]) -> LedgerTerms:
 
 @lru_cache(maxsize=8)
 def _parse_plan(text: str) -> dict[str, Any]:
-    """Parse the JSON of the price plan; the result is cached."""
+    """Parse the JSON of a ledger's shadow price plan; the result is cached."""
     plan = json.loads(text)
     if not isinstance(plan, dict):
         raise ValueError
@@ -107,7 +107,7 @@ def _parse_plan(text: str) -> dict[str, Any]:
 
 
 def format_price_plan(plan: Any) -> str:
-    """Write a price plan as JSON; refuse an invalid one."""
+    """Write a plan of the shadow price as JSON; refuse an invalid plan."""
     try:
         if not isinstance(plan, dict):
             raise ValueError
@@ -117,7 +117,7 @@ def format_price_plan(plan: Any) -> str:
 
 
 def write_standing(session: Session, standing: LedgerStanding) -> None:
-    """Write the current sums and the price state of a ledger to its database row."""
+    """Write a ledger's current sums and the price controller's state to its database row."""
     counts = [getattr(standing, name) for name in COUNTS]
     if max(counts) > MAX_INTEGER:
         too_large = join_some([name for name, value in zip(COUNTS, counts, strict=True) if value > MAX_INTEGER])
@@ -161,7 +161,7 @@ def release_expired_promises(
 def decide_requests(
     session: Session, now: int | None, chooser: LevelChooser, requests: Sequence[DecisionRequest]
 ) -> list[LedgerDecisions | LargesseError]:
-    """Decide several requests in one transaction; return for each the decisions or the error.
+    """Decide several requests in one transaction; return the decisions or the error of each request.
 
     A refused request writes nothing.
     """
@@ -229,7 +229,7 @@ def _compare_digests(request: str, digest_before: Any, digest: str, decided_at: 
 def _apply_choice(
     request: DecisionRequest, choice: ChosenLevels, standing: LedgerStanding
 ) -> tuple[LedgerDecisions, LedgerStanding]:
-    """Convert chosen levels to decisions and the sums after them; raise an error if their cost exceeds the budget."""
+    """Convert chosen levels to decisions and new sums of the ledger; raise an error if the cost exceeds the budget."""
     offers, terms, levels = request.offers, standing.terms, np.asarray(choice.levels, dtype=np.int64)
     n_levels, given = offers.responses.shape[1], levels.tolist()
     cells = levels + n_levels * np.arange(len(offers))
@@ -277,7 +277,7 @@ def _apply_choice(
 
 
 def _write_decisions(session: Session, decided: Sequence[tuple[str, LedgerDecisions]], first: int) -> None:
-    """Insert requests, given with their digests, and the decisions on them into the database.
+    """Insert requests with their digests, and the decisions on the requests, into the database.
 
     `first` is the number of the first request.
     """
@@ -312,7 +312,7 @@ def _write_decisions(session: Session, decided: Sequence[tuple[str, LedgerDecisi
 
 
 def redeem_promise(session: Session, now: int | None, request: str, customer: str, amount: int | None) -> Redemption:
-    """Redeem a customer's promise for `amount` (default: the face value); a repetition changes nothing."""
+    """Redeem a customer's promise for `amount` (default: the face value); a repeated call changes nothing."""
     rows = session.fetch(FIND_DECISION, (request, customer))
     now = _get_time(session, now)
     if not rows:

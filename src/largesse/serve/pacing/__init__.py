@@ -1,1 +1,1 @@
-"""Budget pacing over time: price forecast, feedback control of the price, and simulated customer streams."""
+"""Budget pacing over time: forecast and feedback control of the shadow price, and simulated customer streams."""

@@ -1,4 +1,4 @@
-"""Budget pacing controller: plan of the price for a period, and decisions at the controlled price.
+"""Budget pacing controller: plan of the shadow price over a period, and decisions at the controlled price.
 
 A plan for the forecast customers gives prices of the budget over time, and the average cost of customers. A customer then
 gets the best of expected response − factor × cost at these prices. The factor moves by mirror descent: after every customer,
@@ -35,7 +35,7 @@ LEDGER_AMOUNTS = (  # of a ledger, after the total, as `pacing_kernels` counts i
 
 @dataclass(frozen=True)
 class ControllerGains:
-    """Gains of the price controller: how strongly and how fast it corrects deviations from the plan.
+    """Gains of the shadow price controller: strength and speed of its corrections of deviations from the plan.
 
     The defaults were chosen on random streams: see docs/results/pace_streams.md.
     """
@@ -56,7 +56,7 @@ class ControllerGains:
 
 @dataclass(frozen=True)
 class PacingPlan:
-    """Plan of a budget's price over a period, with the controller's settings; stored in the ledger.
+    """Plan of a budget's shadow price over a period, with the controller's settings; stored in the ledger.
 
     The period is cut into J parts. Each has a price of the budget at its end. A customer's cost counts at the prices of all
     parts that follow: with the face value while the promise stands, with the redeemed amount afterwards.
@@ -76,7 +76,7 @@ class PacingPlan:
 
     @property
     def price(self) -> float:
-        """Price of one more unit of budget at the start of the period."""
+        """Shadow price at the start of the period: value of one more unit of budget."""
         return self.factor * self.ahead[0]
 
     @property
@@ -115,7 +115,7 @@ class PacingPlan:
         return plan
 
     def make_first_state(self, terms: LedgerTerms) -> Array:
-        """Return the price controller's state at the start of the period, as an array for kernels."""
+        """Return the price controller's state at the start of the period, as an array for compiled kernels."""
         from largesse.serve.pacing import pacing_kernels as k
 
         state = np.zeros(k.OPEN + 2 * len(self.promised) if terms.keeps_promises else k.LASTING_PLACES)
@@ -157,7 +157,7 @@ def plan_pace(
     exploration: ExplorationRule | None = None,
     gains: ControllerGains = ControllerGains(),  # noqa: B008  frozen
 ) -> PacingPlan:
-    """Plan the price of a budget over a period, from a sample of similar customers.
+    """Plan the shadow price of a budget over a period, from a sample of similar customers.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def _check_plan_arguments(
 
 @final
 class Pacer:
-    """`LevelChooser` that chooses levels at the controlled price of a ledger's budget.
+    """`LevelChooser` that chooses levels at the controlled shadow price of a ledger's budget.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ class Pacer:
 
 @cache
 def _compile_kernels() -> None:
-    """Compile the kernels, once per process, by a decision for no customers."""
+    """Compile the kernels, once per process, by a decision for zero customers."""
     from largesse.serve.pacing import pacing_kernels as k
 
     floats, integers = np.empty((0, 2)), np.empty((0, 2), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Command `pace`: simulation of budget pacing with the policy of a run folder, on drawn or replayed streams."""
+"""Command `pace`: simulation of budget pacing with a run's policy, on random or replayed customer arrivals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ MIN_REPLAY_TIME, MAX_REPLAY_TIME = (
 
 @dataclass(frozen=True)
 class PacingSimulationSettings:
-    """Settings of a pacing simulation: stream, period, expected customers and promises."""
+    """Settings of a pacing simulation: arriving customers, period, expected number of customers and promises."""
 
     stream: str = SIMULATED_STREAM  # or a table to replay
     time: str | None = None  # the column of a table with the times of customers
@@ -184,7 +184,7 @@ def _find_total(campaign: Campaign, budget: float | None, total: float | None, n
 def _draw_streams(
     population: Population, settings: PacingSimulationSettings, expected: int, total: int
 ) -> list[Stream]:
-    """Draw random customer streams for a simulation from a run's population."""
+    """Draw random streams of arriving customers for a simulation from a run's population."""
     valid, streams = settings.promise_days, []
     for seed in range(settings.seed, settings.seed + settings.streams):
         drawn = draw_traits(seed, population.on_redemption)
@@ -200,7 +200,7 @@ def _draw_streams(
 def _replay_table(
     campaign: Campaign, policy: Policy, population: Population, settings: PacingSimulationSettings
 ) -> Stream:
-    """Return a table of customers as a stream in the order of their times, with expected responses as truth."""
+    """Return a table's customers as a stream in the order of arrival, with expected responses as true responses."""
     starts, times = _read_times(settings.stream, settings)
     rows = np.argsort(times, kind="stable")
     table = make_population(
@@ -232,7 +232,7 @@ def _replay_table(
 
 
 def _read_times(source: str, settings: PacingSimulationSettings) -> tuple[int, Array]:
-    """Read the customers' times from a table; return the period's start and the days (n,) since then."""
+    """Read customers' arrival times from a table; return the period's start and the days (n,) since the start."""
     table, name = read_table(source, what="stream"), settings.time
     if not len(table):
         fail("pace", Problem(f"{source} has no rows", "give a table with a row for each customer who came"))
@@ -288,7 +288,7 @@ def _convert_to_micros(column: Any) -> Array | None:
 
 
 def _describe_stream(stream: Stream, offline: OfflinePlan, paced: Mapping[str, PacedStream]) -> dict[str, Any]:
-    """Compare each pacing method's result on a stream with the offline optimum, as JSON types."""
+    """Compare each pacing method's result on a customer stream with the offline optimum, as JSON types."""
     base, total = paced["pace"].base, paced["pace"].total
     unreserved = offline.unreserved - base
     return {
@@ -304,7 +304,7 @@ def _describe_stream(stream: Stream, offline: OfflinePlan, paced: Mapping[str, P
 def _describe_stream_course(
     stream: Stream, plan: PacingPlan, offline: OfflinePlan, paced: Mapping[str, PacedStream]
 ) -> dict[str, Any]:
-    """Return a stream's facts, and its price, spend and value over time, as JSON types."""
+    """Return a customer stream's facts, and its shadow price, spend and value over time, as JSON types."""
     terms, traits = stream.terms, stream.traits
     courses = {
         method: trace_course(stream, result.levels, result.prices, refused=result.refused)
@@ -335,7 +335,7 @@ def _describe_stream_course(
 
 
 def _average_streams(streams: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Average the results of each pacing method over streams; return them with a headline."""
+    """Average the results of each pacing method over customer streams; return the averages with a headline."""
     ways = []
     for method, name in PACING_METHOD_TITLES.items():
         results = [stream["ways"][method] for stream in streams]

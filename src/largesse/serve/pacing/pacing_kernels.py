@@ -1,4 +1,4 @@
-"""Compiled kernels of budget pacing: decisions at a price, control of the price, and simulated streams.
+"""Compiled kernels of budget pacing: decisions at a shadow price, price control, and simulated streams.
 
 The same function, `decide_customer`, serves live ledgers and simulated streams. It reads and changes three arrays: `plan` (the plan
 that controls the price), `state` (of the price, kept in the ledger) and `money` (int64 millionths, as the ledger counts).
@@ -59,7 +59,7 @@ RECENT_CUSTOMERS = 2000  # that a plan of the day is made from
 
 @compiled
 def find_best_level(f: Array, cost: Array, factor: float) -> int:
-    """Return the level with the highest net value at a price factor; the cheapest level if several tie."""
+    """Return the level with the highest net value at a factor of the shadow price, the cheapest if levels tie."""
     best, level = f[0] - factor * cost[0], 0
     for k in range(1, len(f)):
         net_value = f[k] - factor * cost[k]
@@ -70,7 +70,7 @@ def find_best_level(f: Array, cost: Array, factor: float) -> int:
 
 @compiled
 def find_level_probabilities(factor: float, f: Array, cost: Array, variance: Array, rule: Array) -> Array:
-    """Return the probabilities (K,) with which a customer's levels are explored at a price factor."""
+    """Return the exploration probabilities (K,) of a customer's levels at a factor of the shadow price."""
     levels = (
         find_best_level(f, cost, factor),
         find_best_level(f, cost, factor * rule[LOWER]),
@@ -102,7 +102,7 @@ def draw_level(p: Array, u: float) -> int:
 def fill_level_probabilities(
     factor: float, f: Array, late: Array, early: Array, prices: Array, variance: Array, rule: Array, out: Array
 ) -> None:
-    """Write the exploration probabilities (n, K) of customers into `out`, at prices (n, 2) of two kinds of costs.
+    """Write customers' exploration probabilities (n, K) into `out`, at shadow prices (n, 2) of two kinds of costs.
 
     The costs are `late` and `early`, (n, K) each.
     """
@@ -174,7 +174,7 @@ def update_weekday_weight(plan: Array, state: Array, day: int) -> None:
 
 @compiled
 def advance_state(plan: Array, state: Array, money: Array, t: float) -> None:
-    """Advance the controller's state to time t: expected arrivals, and costs of settled promises."""
+    """Advance the price controller's state to time t: expected arrivals, and costs of expired promises."""
     update_weekday_weight(plan, state, int(t))
     if t > state[LAST]:
         per_day = plan[CUSTOMERS] / count_weighted_days(plan, state, 0.0, plan[DAYS])
@@ -221,7 +221,7 @@ def find_reservation(paid: float, plan: Array, state: Array) -> float:
 
 @compiled
 def find_period_parts(plan: Array, t: float) -> tuple[int, int]:
-    """Return the parts of the period in which time t, and the expiry of a promise made at t, lie.
+    """Return the indices of the period's parts that contain time t, and the expiry of a promise made at t.
 
     The index of the second is J if the promise outlasts the period.
     """
@@ -233,7 +233,7 @@ def find_period_parts(plan: Array, t: float) -> tuple[int, int]:
 
 @compiled
 def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple[float, float]:
-    """Return the budget for future customers relative to the plan, and their expected number.
+    """Return the ratio of remaining to planned budget for future customers, and their expected number.
 
     At the end of each part, the money spent or promised must fit into the total: the money gone, earlier promises that still
     stand, and the plan's cost of customers until then. Money that is spare or short counts at the parts' prices.
@@ -273,7 +273,7 @@ def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple
 
 @compiled
 def adjust_price_factor(room: float, plan: Array, state: Array) -> float:
-    """Return the price factor, adjusted at once by the ratio of remaining to planned budget."""
+    """Return the factor of the planned shadow price, adjusted by the ratio of remaining to planned budget."""
     return state[FACTOR] * min(max(room, 0.2), 5.0) ** (-plan[PROPORTIONAL] * plan[GAIN])
 
 
@@ -282,7 +282,7 @@ def adjust_price_factor(room: float, plan: Array, state: Array) -> float:
 
 @compiled
 def pick_affordable_level(f: Array, cost: Array, factor: float, dear: Array, room: int) -> int:
-    """Return the best level whose cost fits into the budget; −1 if none fits."""
+    """Return the best level whose cost fits into the remaining budget; −1 if no level fits."""
     best, level = -math.inf, -1
     for k in range(len(f)):
         if dear[k] > room:
@@ -297,7 +297,7 @@ def pick_affordable_level(f: Array, cost: Array, factor: float, dear: Array, roo
 def price_levels(
     at_once: Array, face: Array, expected: Array, parts: tuple[int, int], paid: float, plan: Array
 ) -> Array:
-    """Return the cost of each level (K,) at the plan's prices of reserved and of paid money."""
+    """Return each level's cost (K,), weighted by the planned shadow prices of reserved and of paid money."""
     after = plan[PATH + parts[1]]
     held = plan[PATH + parts[0]] - after
     cost = np.empty(len(face))
@@ -318,7 +318,7 @@ def decide_customer(
     state: Array,
     money: Array,
 ) -> tuple[int, float, float, int]:
-    """Decide a customer's level: return level, propensity, price and reason (level −1 if none fits).
+    """Decide a customer's level: return level, propensity, shadow price and reason (level −1 if none fits).
 
     `when` holds the time, in days since the start, and a random number from 0 to 1. Without a variance of responses (K,),
     nothing is drawn by a rule.
@@ -384,7 +384,7 @@ def count_decision(
 
 @compiled
 def update_price(cost: float, period_part: int, room_share: float, n_to_come: float, plan: Array, state: Array) -> None:
-    """Update the price by one step of mirror descent, from a customer's cost relative to the planned cost."""
+    """Update the shadow price by one step of mirror descent, from a customer's actual and planned cost."""
     if plan[FIXED]:
         return
     J = int(plan[PARTS])
@@ -397,7 +397,7 @@ def update_price(cost: float, period_part: int, room_share: float, n_to_come: fl
 
 @compiled
 def is_valid_state(state: Array, plan: Array) -> bool:
-    """Return True for a valid price state; the other kernels do not check it."""
+    """Return True for a valid state of the price controller; the other kernels do not check the state."""
     for k in range(len(state)):
         if not state[k] >= 0.0 or (WEEK <= k < WEEK + 7 and state[k] == 0.0):
             return False
@@ -438,7 +438,7 @@ def decide_batch(
 def compute_dual_objective(
     f: Array, at_once: Array, face: Array, redeems: Array, when: Array, ahead: Array, used: Array, levels: Array
 ) -> float:
-    """Return the dual objective Σ max(response − cost) at budget prices; write levels and budget use.
+    """Return the dual objective Σ max(response − priced cost) at shadow prices; write levels and budget use.
 
     `used` gets the budget that is used at each point in time.
 
@@ -521,7 +521,7 @@ def pay_redemptions(head: int, until: int, t: float, s: tuple[Array, ...], money
 def average_cost_at_factor(
     factor: float, paid: float, f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array
 ) -> float:
-    """Return the mean cost of customers whose levels are chosen at a factor of the plan's prices."""
+    """Return the mean cost of customers whose levels are chosen at a factor of the planned shadow prices."""
     parts, total = find_period_parts(plan, state[LAST]), 0.0
     for i in range(len(f)):
         cost = price_levels(at_once[i], face[i], expected[i], parts, paid, plan)
@@ -538,7 +538,7 @@ def average_cost_at_factor(
 def reset_price(
     f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array, money: Array
 ) -> None:
-    """Set the price at which similar customers cost the remaining budget per customer."""
+    """Set the shadow price at which similar customers cost the remaining budget per customer."""
     J, period_part = int(plan[PARTS]), find_period_parts(plan, state[LAST])[0]
     paid = measure_cost_ratio(plan, state, money)
     room, _ = forecast_room(paid, plan, state, money)
@@ -562,7 +562,7 @@ def simulate_stream(
     times: Array, customers: tuple[Array, ...], redemptions: tuple[Array, ...], plan: Array, state: Array, money: Array,
     pool: tuple[Array, ...], daily: bool, draws: Array, out: tuple[Array, ...],
 ) -> bool:  # fmt: skip
-    """Decide for all customers of a stream in order; return False if the budget is overspent.
+    """Decide for all customers of a simulated stream in order of arrival; return False if overspent.
 
     `redemptions`: the share of face values that is redeemed (n, K), who redeems if it is above this (n,), days until the redemption
     (n,), customers by when they redeem (n,), and who is refused, which is written (n,). `draws` (n,) are random numbers. Into

@@ -1,4 +1,4 @@
-"""Forecast of budget prices over a period, and of customers' mean costs at these prices.
+"""Forecast of a budget's shadow prices over a period, and of customers' mean costs at these prices.
 
 The prices are the dual of a plan that reserves promised money at every moment. A promise counts with its face value while it
 stands, and with the part that is redeemed afterwards. There is one price for the budget at each of some points in time. Any
@@ -29,7 +29,7 @@ MIN_BUDGET_SHARE = 1e-6  # share of the budget that exploring leaves
 
 @dataclass(frozen=True, eq=False)
 class DualPlan:
-    """Dual prices (J,) of a budget at points in time, with levels, dual bound and slack."""
+    """Dual prices (J,) of a budget at points in time, with levels, dual bound and value of unspent budget."""
 
     prices: Array
     levels: Array  # (n,)
@@ -49,7 +49,7 @@ def find_promise_points(times: Array, valid: float, days: float, n_points: int) 
 
 
 def solve_dual_prices(customers: Population, redeems: Array, points: Array, n_points: int, total: float) -> DualPlan:
-    """Find the dual-optimal budget prices at points in time, for customers with promises.
+    """Find the dual-optimal prices of a budget at points in time, for customers with promises.
 
     `points` (n, 2) are those of `find_promise_points`; `redeems` (n, K) is the share of the face value that is
     redeemed.
@@ -81,7 +81,7 @@ def solve_dual_prices(customers: Population, redeems: Array, points: Array, n_po
 
 
 def sum_remaining_prices(prices: Array) -> Array:
-    """Sum the prices of each part of the period and of all later parts (J + 1,); the last sum is 0."""
+    """Sum the shadow prices of each part of the period and of all later parts (J + 1,); the last sum is 0."""
     return np.append(np.cumsum(prices[::-1])[::-1], 0.0)
 
 
@@ -91,7 +91,7 @@ def find_first_weekday(terms: LedgerTerms) -> int:
 
 
 class PriceForecast:
-    """Price forecast of a period from a sample of customers, spread over the period by weekday traffic.
+    """Shadow price forecast for a period, from a sample of customers spread over time by weekday traffic.
 
     `rate` and `rule` draw levels to explore.
 
@@ -127,7 +127,7 @@ class PriceForecast:
         self._redeems = drawn.redeemed_share
 
     def solve_prices(self) -> Array:
-        """Return the budget prices (J,) of the period's parts at which the customers spend the budget."""
+        """Return the shadow prices (J,) of the period's parts at which the customers spend the budget."""
         customers, rate = self._customers, self.rate
         costs = np.where((self._points[:, 1] == self.n_parts)[:, None], customers.full_costs, customers.expected_costs)
 
@@ -146,13 +146,13 @@ class PriceForecast:
         return plan.prices
 
     def find_min_price(self) -> float:
-        """Return a price that is small relative to the levels' gain per unit of cost."""
+        """Return a shadow price that is small relative to the levels' gain per unit of cost."""
         customers = self._customers
         gain = float((customers.responses.max(axis=1) - customers.responses[:, 0]).mean())
         return max(0.01 * gain / max(float(customers.expected_costs.max(axis=1).mean()), 1e-9), 1e-300)
 
     def find_price_factor(self, ahead: Array, cost: float) -> float:
-        """Return the factor of the prices at which the customers' total priced cost equals a given cost.
+        """Return the factor of the shadow prices at which customers' total price × cost equals a given amount.
 
         The customers are those without the noise that breaks ties.
         """
@@ -164,7 +164,7 @@ class PriceForecast:
         return high
 
     def average_part_costs(self, ahead: Array, factor: float, *, noise: bool = True) -> tuple[Array, Array, Array]:
-        """Return the mean reserved, paid and priced cost of customers in each part of the period, (J,) each."""
+        """Return customers' mean reserved cost, paid cost and price × cost in each part of the period, (J,) each."""
         from largesse.serve.pacing.pacing_kernels import compute_dual_objective
 
         customers, points, rate = self._customers, self._points, self.rate
@@ -192,7 +192,7 @@ class PriceForecast:
         return promised, paid, cost
 
     def _limit_exploration_loss(self, rule: ExplorationRule, prices: Array) -> None:
-        """Limit the response that exploration loses to the loss at the policy's own price.
+        """Limit the response that exploration loses to the loss at the policy's own shadow price.
 
         It raises the rule's price of value.
 
@@ -208,14 +208,14 @@ class PriceForecast:
         self.rule = replace(rule, value_price=rule.value_price * math.exp(high))
 
     def _compute_exploration_loss(self, rule: ExplorationRule, prices: Array) -> float:
-        """Return the expected response per customer that random levels lose at prices (n, 2)."""
+        """Return the expected response per customer that random levels lose at shadow prices (n, 2) of costs."""
         customers = self._customers
         score = customers.responses - prices[:, :1] * customers.full_costs - prices[:, 1:] * customers.expected_costs
         probabilities = self._compute_probabilities(rule, prices, 1.0, customers.responses)
         return float((score.max(axis=1) - (probabilities * score).sum(axis=1)).mean())
 
     def _find_cost_prices(self, ahead: Array) -> Array:
-        """Return the prices (n, 2) of each customer's full costs and expected costs.
+        """Return the shadow prices (n, 2) of each customer's full (face value) cost and expected cost.
 
         Full costs count where promises outlast the period.
         """
@@ -223,7 +223,7 @@ class PriceForecast:
         return np.column_stack([ahead[self._points[:, 0]] - after, after])
 
     def _compute_probabilities(self, rule: ExplorationRule, prices: Array, factor: float, responses: Array) -> Array:
-        """Return the exploration rule's level probabilities (n, K) at a factor of prices (n, 2)."""
+        """Return the exploration rule's level probabilities (n, K) at a factor of the shadow prices (n, 2)."""
         from largesse.serve.pacing.pacing_kernels import fill_level_probabilities
 
         customers, out = self._customers, np.empty(responses.shape)
@@ -233,7 +233,7 @@ class PriceForecast:
 
 
 def _spread_customer_times(n: int, terms: LedgerTerms, week: tuple[float, ...]) -> Array:
-    """Return rising arrival times (n,) in days, spread over the period by weekday traffic."""
+    """Return ascending arrival times (n,) in days, spread over the period by weekday traffic."""
     edges = np.minimum(np.arange(math.ceil(terms.days) + 1), terms.days)
     busy = np.diff(edges) * np.array(week)[(np.arange(len(edges) - 1) + find_first_weekday(terms)) % 7]
     elapsed = np.concatenate([[0.0], np.cumsum(busy)])

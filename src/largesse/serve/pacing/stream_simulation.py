@@ -31,7 +31,7 @@ EXPLORATION_SEED = 71  # the same for all methods
 
 @dataclass(frozen=True)
 class StreamTraits:
-    """Random traits of a simulated customer stream: length, traffic, drifts, promises and budget."""
+    """Random traits of a simulated stream of arriving customers: length, traffic, drifts, promises and budget."""
 
     days: int
     foreseen: float  # expected customers
@@ -56,7 +56,7 @@ class StreamTraits:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Customer stream over time: known population, arriving customers, and their true responses and redemptions."""
+    """Stream of arriving customers over time, with the population that is known and the true responses."""
 
     traits: StreamTraits
     terms: LedgerTerms
@@ -74,7 +74,7 @@ class Stream:
 
 
 def draw_traits(seed: int, on_redemption: bool | None = None) -> StreamTraits:
-    """Draw the random traits of a customer stream; `on_redemption` replaces the drawn one."""
+    """Draw the random traits of a customer stream; `on_redemption` replaces the drawn value."""
     rng = np.random.default_rng([seed, 1])
     later = bool(rng.random() < 0.5)
     return StreamTraits(
@@ -97,7 +97,7 @@ def draw_traits(seed: int, on_redemption: bool | None = None) -> StreamTraits:
 
 
 def draw_stream(seed: int, on_redemption: bool | None = None) -> Stream:
-    """Draw a customer stream by a seed, with customers of a random world.
+    """Draw a stream of arriving customers by a seed, from a random simulated population.
 
     >>> stream = draw_stream(0)
     >>> len(stream) == len(stream.truth), bool((np.diff(stream.times) >= 0).all())
@@ -115,7 +115,7 @@ def draw_stream(seed: int, on_redemption: bool | None = None) -> Stream:
 
 
 def draw_stream_from_pool(pool: Population, traits: StreamTraits, seed: int, total: float | None = None) -> Stream:
-    """Draw a customer stream from a pool of customers, with a given or drawn total budget."""
+    """Draw a stream of arriving customers from a pool of customers, with a given or drawn total budget."""
     rng = np.random.default_rng([seed, 3])
     week = np.exp(traits.season * rng.normal(size=7))
     week /= week.mean()
@@ -163,7 +163,7 @@ def _draw_times(traits: StreamTraits, week: Array, rng: np.random.Generator) -> 
 
 
 def _draw_drift_path(traits: StreamTraits, rng: np.random.Generator) -> Array:
-    """Draw a drift path (days + 1,) that starts at 0 and moves by about 1 in total."""
+    """Draw a random path of a drift (days + 1,) that starts at 0 and changes by about 1 in total."""
     share = np.linspace(0, 1, traits.days + 1)
     if traits.path == "step":
         return (share >= rng.uniform(0.1, 0.9)).astype(np.float64)
@@ -193,7 +193,7 @@ def _draw_customers(
 
 @dataclass(frozen=True, eq=False)
 class PacedStream:
-    """Decisions of a pacing method on a stream, with their true value and cost."""
+    """Decisions of a pacing method on a customer stream, with their true value and cost."""
 
     method: str
     levels: Array  # (n,)
@@ -211,14 +211,14 @@ class PacedStream:
 
     @property
     def budget_use(self) -> float:
-        """Share of the budget that was spent at the end."""
+        """Share of the total budget that was spent at the end."""
         return self.spent / self.total if self.total else 0.0
 
 
 def plan_stream(
     stream: Stream, exploration: ExplorationRule | None = None, rate: float = 0.0, gains: ControllerGains | None = None
 ) -> PacingPlan:
-    """Plan the pacing of a stream from the information that is available at its start."""
+    """Plan the pacing of a customer stream from the information that is available at its start."""
     return plan_pace(
         stream.population,
         stream.terms,
@@ -236,7 +236,7 @@ def pace_stream(
     *,
     plan: PacingPlan | None = None,
 ) -> PacedStream:
-    """Simulate a pacing method on a stream: decide for all customers in the order of arrival."""
+    """Simulate a pacing method on a customer stream: decide for all customers in the order of arrival."""
     from largesse.serve.pacing import pacing_kernels as k
 
     plan = plan or plan_stream(stream)
@@ -287,7 +287,7 @@ def count_gains(stream: Stream, levels: Array, refused: Array | None = None) -> 
 
 
 def compare_with_offline_plan(paced: PacedStream, offline: OfflinePlan) -> dict[str, Any]:
-    """Return a paced stream's value, gain and cost relative to the offline optimum and the budget.
+    """Return a paced customer stream's value, gain and cost relative to the offline optimum and the budget.
 
     A share is None if the optimum is zero.
     """
@@ -306,7 +306,7 @@ def compare_with_offline_plan(paced: PacedStream, offline: OfflinePlan) -> dict[
 
 @dataclass(frozen=True, eq=False)
 class StreamCourse:
-    """Course of a paced stream over time: price, and cumulative spend, reserved money and value."""
+    """Course of a paced customer stream over time: shadow price, and cumulative spend, reserved money and value."""
 
     days: Array  # (p,)
     price: Array  # (p,) mean since the point before; NaN if no customer came
@@ -318,7 +318,7 @@ class StreamCourse:
 def trace_course(
     stream: Stream, levels: Array, prices: Array | None = None, *, refused: Array | None = None, points: int = 31
 ) -> StreamCourse:
-    """Compute the course of a stream over time for given levels (n,); `refused` (n,) promises are not paid."""
+    """Compute a customer stream's spend and value over time at levels (n,); `refused` (n,) promises cost nothing."""
     rows, times = np.arange(len(stream)), stream.times
     days = np.linspace(0, stream.terms.days, points)
     valid = np.inf if stream.terms.valid is None else stream.terms.promise_days
@@ -352,7 +352,7 @@ def trace_course(
 
 @dataclass(frozen=True)
 class OfflinePlan:
-    """Optimal plan for a whole stream with hindsight: levels, value, price and spend."""
+    """Optimal plan for a whole customer stream with hindsight: levels, value, shadow price and spend."""
 
     value: float  # with responses as the model sees them, and true costs
     bound: float  # with true responses and costs: no way of pacing is worth more
@@ -363,7 +363,7 @@ class OfflinePlan:
 
 
 def plan_offline(stream: Stream) -> OfflinePlan:
-    """Find the optimal plan for a whole stream, with all customers known in advance."""
+    """Find the optimal plan for a whole customer stream, with all customers known in advance."""
     terms, rows, total = stream.terms, np.arange(len(stream)), stream.terms.total / MICROS
     reserves = stream.customers.on_redemption and terms.keeps_promises
     n_points = OFFLINE_POINTS if reserves else 1
