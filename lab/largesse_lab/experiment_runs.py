@@ -20,7 +20,7 @@ from largesse.errors import Problem, fail, refuse, suggest
 from largesse.records import Progress
 from largesse_lab.experiments import EXPERIMENTS, Experiment
 from largesse_lab.pages.method_comparison import Summary
-from largesse_lab.runner import process_pool
+from largesse_lab.runner import experiment_parts
 from largesse_lab.runner.experiment_request import Records, Request
 from largesse_lab.runner.method_measurement import GRID_REPEATS
 
@@ -69,12 +69,12 @@ def run_experiment(name: str, options: ExperimentRunOptions, progress: Progress)
     whole = folder is not None and part == (0, 1)
     path = options.out
     if folder is not None:
-        path = folder / f"{name}.jsonl" if whole else process_pool.name_part_file(folder, name, part)
+        path = folder / f"{name}.jsonl" if whole else experiment_parts.name_part_file(folder, name, part)
     if folder is not None and whole:
         processes = _count_processes(experiment, options)
         if processes > 1 and not options.kept:
             run_experiment_in_parallel(experiment, options.request, processes, folder, progress)
-        process_pool.gather_part_records(folder, name)
+        experiment_parts.gather_part_records(folder, name)
     request = replace(options.request, out=path)
     records = _read_records(path) if options.kept else experiment.measure(request, progress)
     summary = experiment.summarise(records)
@@ -82,7 +82,7 @@ def run_experiment(name: str, options: ExperimentRunOptions, progress: Progress)
         made = describe_experiment_run(options, records)
         content = {"experiment": name, "made": made, "summary": summary}
         text = json.dumps(content, ensure_ascii=False) + "\n"
-        process_pool.write_text(folder / f"{name}.json", text)
+        experiment_parts.write_text(folder / f"{name}.json", text)
         write_result_page(folder, experiment, made, summary)
     return records, experiment.write_results(summary).join_paragraphs()
 
@@ -141,12 +141,12 @@ def run_experiment_in_parallel(
     tuned, others = experiment.split_methods(request)
     if not tuned:
         requests = _divide_repeats(request, processes)
-        process_pool.run_experiment_parts(experiment.name, requests, folder, progress, experiment.one_thread)
+        experiment_parts.run_experiment_parts(experiment.name, requests, folder, progress, experiment.one_thread)
         return
     searches = [replace(request, models=[method], repeats=GRID_REPEATS) for method in tuned]
     meanwhile = _divide_repeats(replace(request, models=others), max(processes - len(tuned), 1)) if others else []
-    process_pool.run_experiment_parts(experiment.name, [*searches, *meanwhile], folder, progress)
-    process_pool.run_experiment_parts(
+    experiment_parts.run_experiment_parts(experiment.name, [*searches, *meanwhile], folder, progress)
+    experiment_parts.run_experiment_parts(
         experiment.name, _divide_repeats(replace(request, models=tuned), processes), folder, progress
     )
 
@@ -214,9 +214,9 @@ def write_result_page(folder: Path, experiment: Experiment, made: Mapping[str, A
     _, mark, notes = page.read_text(encoding="utf-8").partition(NOTES_MARK) if page.exists() else ("", "", "")
     if mark:
         paragraphs.append(f"{mark}\n\n{notes.strip()}")
-    process_pool.write_text(page, "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n")
+    experiment_parts.write_text(page, "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n")
     for file, draw in section.figures.items():
-        process_pool.write_text(folder / file, draw() + "\n")
+        experiment_parts.write_text(folder / file, draw() + "\n")
 
 
 def _rewrite_result_pages(folder: Path | None) -> str:

@@ -21,7 +21,7 @@ from largesse.data.arrow_columns import (
     index_words,
     is_number_type,
 )
-from largesse.data.column_value_groups import find_grouping_rule, group_column_values
+from largesse.data.column_binning import find_grouping_rule, group_column_values
 
 
 def column(*values: Any, kind: pa.DataType | None = None) -> pa.ChunkedArray:

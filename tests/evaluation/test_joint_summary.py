@@ -10,7 +10,7 @@ import pytest
 from largesse.allocation import allocate
 from largesse.data import log_from_arrays
 from largesse.evaluation import estimate_slider_budgets, make_study, summarise_study
-from largesse.evaluation.budget_study import interpolate_at_budget, interpolate_estimate, interpolate_mix_value
+from largesse.evaluation.study_estimation import interpolate_at_budget, interpolate_estimate, interpolate_mix_value
 from largesse.levels import Levels
 from largesse.records import BudgetSlider, Estimate, PlanSummary, SliderPlan, StudySummary
 from largesse.response import Linear

@@ -5,7 +5,6 @@ import pytest
 
 from largesse.data import log_from_arrays
 from largesse.errors import InputError
-from largesse.evaluation.budget_study import make_study
 from largesse.evaluation.crossfitted_scores import crossfit_scores
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.policy_estimates import (
@@ -17,6 +16,7 @@ from largesse.evaluation.policy_estimates import (
 )
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.profit_estimate import estimate_profit, mark_possible_best_points
+from largesse.evaluation.study_estimation import make_study
 from largesse.levels import Levels
 from largesse.records import Array, Log, Profit, Scores
 from largesse.response import Linear

@@ -7,12 +7,12 @@ import pytest
 
 from largesse.allocation import allocate, decide_at_price
 from largesse.data.log_reader import log_from_arrays
-from largesse.evaluation.budget_study import make_study
 from largesse.evaluation.crossfitted_scores import crossfit_scores
 from largesse.evaluation.frontier_estimate import plan_each_fold
 from largesse.evaluation.policy_estimates import estimate_policy_value_and_spend
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.spend_by_price import measure_spend_by_price
+from largesse.evaluation.study_estimation import make_study
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.response.linear import Linear

@@ -11,9 +11,9 @@ import pytest
 from largesse.errors import InputError, OutputError
 from largesse_lab.experiment_runs import NOTES_MARK, ExperimentRunOptions, run_experiment, run_experiment_in_parallel
 from largesse_lab.experiments import EXPERIMENTS, convergence_rates
+from largesse_lab.runner.experiment_parts import gather_part_records, run_commands
 from largesse_lab.runner.experiment_request import Request
 from largesse_lab.runner.experiment_request import ignore_progress as quiet
-from largesse_lab.runner.process_pool import gather_part_records, run_commands
 
 
 @pytest.fixture(autouse=True)
@@ -141,7 +141,7 @@ def test_grids_are_searched_by_a_process_each_while_the_others_measure_methods_w
         stages.append([dict(zip(words[::2], words[1::2], strict=True)) for words in options])
         assert [process["--out"] for process in stages[-1]] == [str(file) for file in files]
 
-    monkeypatch.setattr("largesse_lab.runner.process_pool.run_commands", note)
+    monkeypatch.setattr("largesse_lab.runner.experiment_parts.run_commands", note)
     run_experiment_in_parallel(
         EXPERIMENTS["table1"], Request(None, ["CFRNet, shared", "SIRE", "GANITE"], 20), 5, tmp_path, quiet
     )
@@ -161,7 +161,9 @@ def test_every_parallel_experiment_is_divided_into_parts(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[list[list[str]]] = []
-    monkeypatch.setattr("largesse_lab.runner.process_pool.run_commands", lambda commands, *_: calls.append(commands))
+    monkeypatch.setattr(
+        "largesse_lab.runner.experiment_parts.run_commands", lambda commands, *_: calls.append(commands)
+    )
     run_experiment_in_parallel(EXPERIMENTS[name], Request(repeats=2), 2, tmp_path, quiet)
     assert [[words[words.index("--part") + 1] for words in commands] for commands in calls] == [["0/2", "1/2"]]
 

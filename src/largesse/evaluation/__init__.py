@@ -10,11 +10,6 @@ profitable budget. `measure_spend_by_price` estimates the real cost of plans whe
 model and log on a plan into a probability and a recommendation.
 """
 
-from largesse.evaluation.budget_study import estimate_slider_budgets as estimate_slider_budgets
-from largesse.evaluation.budget_study import interpolate_at_budget as interpolate_at_budget
-from largesse.evaluation.budget_study import make_study as make_study
-from largesse.evaluation.budget_study import make_study_from_scores as make_study_from_scores
-from largesse.evaluation.budget_study import summarise_study as summarise_study
 from largesse.evaluation.column_drift import measure_column_drifts as measure_column_drifts
 from largesse.evaluation.covariate_shift import MAX_UNKNOWN_SHARE as MAX_UNKNOWN_SHARE
 from largesse.evaluation.covariate_shift import CustomerSample as CustomerSample
@@ -72,4 +67,9 @@ from largesse.evaluation.policy_gain_bounds import bound_policy_gains as bound_p
 from largesse.evaluation.profit_estimate import estimate_profit as estimate_profit
 from largesse.evaluation.profit_estimate import estimate_profit_by_budget as estimate_profit_by_budget
 from largesse.evaluation.spend_by_price import measure_spend_by_price as measure_spend_by_price
+from largesse.evaluation.study_estimation import estimate_slider_budgets as estimate_slider_budgets
+from largesse.evaluation.study_estimation import interpolate_at_budget as interpolate_at_budget
+from largesse.evaluation.study_estimation import make_study as make_study
+from largesse.evaluation.study_estimation import make_study_from_scores as make_study_from_scores
+from largesse.evaluation.study_estimation import summarise_study as summarise_study
 from largesse.evaluation.verdict import give_verdict as give_verdict

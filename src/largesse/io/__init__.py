@@ -11,11 +11,11 @@ from largesse.io.atomic_replacement import can_recover_folder as can_recover_fol
 from largesse.io.atomic_replacement import file_transaction as file_transaction
 from largesse.io.atomic_replacement import hold_folder as hold_folder
 from largesse.io.atomic_replacement import refuse_foreign_folder as refuse_foreign_folder
-from largesse.io.output_paths import Target as Target
-from largesse.io.output_paths import is_mount_point as is_mount_point
-from largesse.io.output_paths import resolve_links as resolve_links
-from largesse.io.output_paths import resolve_output_file as resolve_output_file
-from largesse.io.output_paths import resolve_output_folder as resolve_output_folder
+from largesse.io.output_path_checks import Target as Target
+from largesse.io.output_path_checks import is_mount_point as is_mount_point
+from largesse.io.output_path_checks import resolve_links as resolve_links
+from largesse.io.output_path_checks import resolve_output_file as resolve_output_file
+from largesse.io.output_path_checks import resolve_output_folder as resolve_output_folder
 from largesse.io.record_serialisation import NOT_FINITE as NOT_FINITE
 from largesse.io.record_serialisation import ONE_LEVEL as ONE_LEVEL
 from largesse.io.record_serialisation import Arrays as Arrays

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.errors import OutputError, Problem, join_some
-from largesse.io.output_paths import (
+from largesse.io.output_path_checks import (
     Target,
     check_output_path,
     resolve_output_file,

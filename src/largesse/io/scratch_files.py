@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from largesse.io.atomic_replacement import hold_path_lock
-from largesse.io.output_paths import wrap_os_error
+from largesse.io.output_path_checks import wrap_os_error
 
 
 @dataclass(frozen=True, eq=False)

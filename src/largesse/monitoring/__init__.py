@@ -6,16 +6,16 @@ with the outcome, and `power` says how many customers a test of a plan needs.
 
 from largesse.monitoring.campaign_check import TrainingLogResiduals as TrainingLogResiduals
 from largesse.monitoring.campaign_check import check_campaign as check_campaign
-from largesse.monitoring.plan_prediction import CUSTOMER as CUSTOMER
-from largesse.monitoring.plan_prediction import PROPENSITY as PROPENSITY
-from largesse.monitoring.plan_prediction import REQUEST as REQUEST
-from largesse.monitoring.plan_prediction import PlanPrediction as PlanPrediction
-from largesse.monitoring.plan_prediction import add_prediction_errors as add_prediction_errors
-from largesse.monitoring.plan_prediction import find_budget_price as find_budget_price
-from largesse.monitoring.plan_prediction import has_unique_ids as has_unique_ids
-from largesse.monitoring.plan_prediction import make_text_ids as make_text_ids
-from largesse.monitoring.plan_prediction import match_decisions as match_decisions
-from largesse.monitoring.plan_prediction import predict_plan_for_log as predict_plan_for_log
+from largesse.monitoring.new_log_predictions import CUSTOMER as CUSTOMER
+from largesse.monitoring.new_log_predictions import PROPENSITY as PROPENSITY
+from largesse.monitoring.new_log_predictions import REQUEST as REQUEST
+from largesse.monitoring.new_log_predictions import PlanPrediction as PlanPrediction
+from largesse.monitoring.new_log_predictions import add_prediction_errors as add_prediction_errors
+from largesse.monitoring.new_log_predictions import find_budget_price as find_budget_price
+from largesse.monitoring.new_log_predictions import has_unique_ids as has_unique_ids
+from largesse.monitoring.new_log_predictions import make_text_ids as make_text_ids
+from largesse.monitoring.new_log_predictions import match_decisions as match_decisions
+from largesse.monitoring.new_log_predictions import predict_plan_for_log as predict_plan_for_log
 from largesse.monitoring.power_analysis import PowerSettings as PowerSettings
 from largesse.monitoring.power_analysis import broadcast_probabilities as broadcast_probabilities
 from largesse.monitoring.power_analysis import check_incumbent as check_incumbent

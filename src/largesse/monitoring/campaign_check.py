@@ -20,7 +20,7 @@ from largesse.data import (
 )
 from largesse.errors import join_some, percent, plural
 from largesse.evaluation import compute_paid_costs, measure_column_drifts, measure_explained_share
-from largesse.monitoring.plan_prediction import PlanPrediction
+from largesse.monitoring.new_log_predictions import PlanPrediction
 from largesse.records import (
     Array,
     CampaignCheck,

@@ -25,7 +25,7 @@ from largesse.records.evaluation import (
 from largesse.records.exploration import ConfirmatoryExploration
 from largesse.records.input_tables import Log
 from largesse.records.logged_policy_changes import LoggedPolicyChanges
-from largesse.records.study import DecisionReasons, FeatureResponseCurves, ProtectedAttribute
+from largesse.records.plan_study import DecisionReasons, FeatureResponseCurves, ProtectedAttribute
 
 # -- fit ------------------------------------------------------------------------------------------------------------------
 

@@ -17,8 +17,8 @@ from largesse.errors import Problem, fail_not_fitted, refuse, suggest
 from largesse.io import Arrays, RecordReader, State, pack_value
 from largesse.progress import count_as_stage
 from largesse.records import Array, CandidateLoss, Card, Customers, HeldOutPredictions, Log, join_first_names
-from largesse.response.permutation_importance import predict_shuffled_features
 from largesse.response.settings_serialisation import learnt_attribute_types, pack_settings, unpack_settings
+from largesse.response.shuffled_predictions import predict_shuffled_features
 from largesse.stats import assign_folds, count_cores, run_in_threads
 
 FIT_BYTES_PER_CELL = 30  # memory of a fit per cell of its matrix: several copies, one of them in float64

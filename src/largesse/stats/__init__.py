@@ -4,7 +4,7 @@
 `model_selection` chooses a candidate by held-out losses; `t_intervals` gives a mean its standard error and interval;
 `skewed_mean_intervals` does so where a few terms are large; `binomial_intervals` handles means of rare yes/no outcomes;
 `lower_confidence_bound` bounds a mean from below without approximation; `folds` assigns rows to folds; `sampling` draws rows and
-levels; `linear_algebra` multiplies rows with coefficients and rotates features; `thread_pools` runs and limits threads;
+levels; `linear_algebra` multiplies rows with coefficients and rotates features; `parallel_threads` runs and limits threads;
 `tree_arrays` holds boosted trees as arrays.
 """
 
@@ -30,6 +30,12 @@ from largesse.stats.lower_confidence_bound import bound_mean_from_below as bound
 from largesse.stats.model_selection import choose_by_one_standard_error as choose_by_one_standard_error
 from largesse.stats.model_selection import choose_lowest_loss as choose_lowest_loss
 from largesse.stats.model_selection import find_chosen_index as find_chosen_index
+from largesse.stats.parallel_threads import count_cores as count_cores
+from largesse.stats.parallel_threads import limit_to_one_thread as limit_to_one_thread
+from largesse.stats.parallel_threads import map_in_threads as map_in_threads
+from largesse.stats.parallel_threads import prefetch as prefetch
+from largesse.stats.parallel_threads import run_in_threads as run_in_threads
+from largesse.stats.parallel_threads import write_in_background as write_in_background
 from largesse.stats.sampling import draw_clusters as draw_clusters
 from largesse.stats.sampling import draw_levels as draw_levels
 from largesse.stats.sampling import draw_levels_for_rows as draw_levels_for_rows
@@ -42,12 +48,6 @@ from largesse.stats.skewed_mean_intervals import is_sparse_amount as is_sparse_a
 from largesse.stats.t_intervals import effective_sample_size as effective_sample_size
 from largesse.stats.t_intervals import t_estimate as t_estimate
 from largesse.stats.t_intervals import t_quantile as t_quantile
-from largesse.stats.thread_pools import count_cores as count_cores
-from largesse.stats.thread_pools import limit_to_one_thread as limit_to_one_thread
-from largesse.stats.thread_pools import map_in_threads as map_in_threads
-from largesse.stats.thread_pools import prefetch as prefetch
-from largesse.stats.thread_pools import run_in_threads as run_in_threads
-from largesse.stats.thread_pools import write_in_background as write_in_background
 from largesse.stats.tree_arrays import BoostedTrees as BoostedTrees
 from largesse.stats.tree_arrays import Trees as Trees
 from largesse.stats.tree_arrays import extract_boosted_trees as extract_boosted_trees

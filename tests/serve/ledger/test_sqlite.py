@@ -101,7 +101,7 @@ def test_a_ledger_of_two_names_is_refused_for_each_would_have_the_budget(ledger:
 def test_a_ledger_that_is_mounted_by_itself_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_ledger(f"sqlite:///{path}", fixed_terms()).close()
     mounts = path.with_name("mountinfo")
-    monkeypatch.setattr("largesse.io.output_paths.MOUNT_TABLE", mounts)
+    monkeypatch.setattr("largesse.io.output_path_checks.MOUNT_TABLE", mounts)
     mounts.write_text(f"36 35 98:0 /l.db {path.resolve()} rw - ext4 /dev/x rw\n")
     with pytest.raises(LedgerError, match="is mounted by itself"):
         open_ledger(f"sqlite:///{path}")

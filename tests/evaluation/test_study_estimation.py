@@ -6,11 +6,11 @@ import pytest
 
 from largesse.errors import BudgetError
 from largesse.evaluation import frontier_estimate as budgets
-from largesse.evaluation.budget_study import make_study
 from largesse.evaluation.crossfitted_scores import crossfit_scores
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.log_checks import doctor
 from largesse.evaluation.policy_evaluation import evaluate
+from largesse.evaluation.study_estimation import make_study
 from largesse.levels import Levels
 from largesse.records import Log, Study
 from largesse.response.linear import Linear

@@ -10,8 +10,8 @@ import numpy as np  # its BLAS is a pool of threads
 import pytest
 from threadpoolctl import threadpool_info
 
-from largesse.stats import thread_pools
-from largesse.stats.thread_pools import (
+from largesse.stats import parallel_threads
+from largesse.stats.parallel_threads import (
     limit_to_one_thread,
     map_in_threads,
     prefetch,
@@ -29,7 +29,7 @@ def test_small_work_runs_on_one_thread_and_large_work_as_before() -> None:
     with limit_to_one_thread(cells=np.eye(3).size):
         assert most_threads() == 1
     assert most_threads() == before
-    with limit_to_one_thread(cells=thread_pools.MIN_CELLS_FOR_THREADS):
+    with limit_to_one_thread(cells=parallel_threads.MIN_CELLS_FOR_THREADS):
         assert most_threads() == before
 
 

@@ -7,8 +7,8 @@ import pytest
 from largesse.data import Encoder
 from largesse.records import Array
 from largesse.response import Additive, Boosting, Linear, ResponseModel, Stack, fit_out_of_fold
-from largesse.response import permutation_importance as shuffling
-from largesse.response.permutation_importance import predict_shuffled_features
+from largesse.response import shuffled_predictions as shuffling
+from largesse.response.shuffled_predictions import predict_shuffled_features
 from largesse.stats import assign_folds
 from largesse.worlds import simulate
 
