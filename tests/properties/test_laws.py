@@ -93,7 +93,7 @@ def test_a_model_depends_on_no_unit_and_no_order_of_columns(
         drawn = replace(drawn, binary=True)
     log, unit = drawn.log, 1.0 if drawn.binary else responses
     table: Any = log.features.set_column(0, "x", pa.array(numbers * (log.features["x"].to_numpy() + shift)))
-    if reversed_columns and not MODEL_CATALOGUE[name].slow:  # a network's first weights are drawn column by column
+    if reversed_columns:
         table = table.select(table.column_names[::-1])
     weight = weights * (np.ones(len(log)) if log.weight is None else log.weight)
     changed = replace(log, features=table, response=unit * log.response, weight=weight)

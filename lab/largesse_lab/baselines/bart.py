@@ -25,6 +25,9 @@ from largesse.response import ResponseModel
 from largesse.stats import Trees, limit_to_one_thread, softmax, split_row_blocks
 
 LINKS = ("auto", "probit", "identity")
+MIN_NOISE_SCALE = (
+    1e-9  # of the noise's prior: where trees fit every row, its variance would be zero, which stochtree refuses
+)
 NEVER = -1e3  # the score of a level that the log never chose
 
 
@@ -143,6 +146,7 @@ class BART(ResponseModel):
             if self.probit_
             else stochtree.OutcomeModel(),
             "sample_sigma2_global": not self.probit_,
+            "sigma2_global_scale": MIN_NOISE_SCALE,
         }
         forest = {"num_trees": self.trees, "min_samples_leaf": self.leaf_rows, "max_depth": self.deepest}
         model = stochtree.BARTModel()

@@ -81,7 +81,9 @@ class Encoder:
         """
         self.columns, self.width = [], table.num_columns
         blocks = []
-        for name in table.column_names:
+        for name in sorted(
+            table.column_names
+        ):  # the order of a table's columns changes nothing, not even ties of trees
             column = table.column(name)
             if find_feature_kind(column.type) in ("nothing", "other"):
                 continue
