@@ -208,11 +208,11 @@ class BanditNet(Learner):
     # -- deciding ---------------------------------------------------------------------------------------------------
 
     def scores(self, X: Array) -> Array:
-        """Return the network's scores (n, K) for encoded features (n, p), without the price of the budget."""
+        """Return the network's scores (n, K) for encoded features (n, p), without the costs' shadow price."""
         return self.networks_.scores(X)[0]
 
     def probabilities_at_price(self, customers: Any) -> Array:
-        """Return the level probabilities (n, K) of customers at the price learnt on the log.
+        """Return the level probabilities (n, K) of customers at the shadow price learnt on the log.
 
         The probabilities of a customer do not depend on the other customers.
         """
@@ -303,7 +303,7 @@ def _find_dominating_cost_value(scores: Array, costs: Array) -> float:
 
 @dataclass(frozen=True)
 class TranslationResult:
-    """Result of training with one reward translation λ: its price η and the evaluation of its policy."""
+    """Result of training with one reward translation λ: its shadow price η and the evaluation of its policy."""
 
     shift: float  # λ
     price: float  # η
@@ -327,7 +327,7 @@ class TrainedPolicies:
     networks: PolicyNetworks
 
     def append(self, others: TrainedPolicies) -> TrainedPolicies:
-        """Return the policies of both objects in one object."""
+        """Return the policies of two `TrainedPolicies` in one object."""
         return TrainedPolicies(self.translations + others.translations, self.networks.append(others.networks))
 
 
@@ -346,7 +346,7 @@ class BanditNetSettings:
 
 
 class BanditNetTrainer:
-    """Trainer of policy networks on one log, for given reward translations λ and prices η."""
+    """Trainer of policy networks on one log, for given reward translations λ and shadow prices η of the budget."""
 
     def __init__(self, settings: BanditNetSettings, X: Array, log: Log, costs: Array) -> None:
         self.settings = settings
@@ -365,7 +365,7 @@ class BanditNetTrainer:
         )
 
     def train(self, shifts: Array) -> TrainedPolicies:
-        """Train one policy per reward translation λ, each with the price η at which the policy spends the budget."""
+        """Train one policy per reward translation λ, with the shadow price η at which it spends the budget."""
         s, costs = self.settings, self.rows.costs
         if s.search == "retrain":
             prices, networks = self._search_by_training(shifts)
@@ -385,7 +385,7 @@ class BanditNetTrainer:
         return train_policy_networks(self.rows, shifts, prices, network=s.network, training=s.training, seed=s.seed)
 
     def _search_by_training(self, shifts: Array) -> tuple[Array, PolicyNetworks]:
-        """Search the smallest price η within the budget for each translation λ, with one training per price."""
+        """Search the smallest shadow price η within the budget for each translation λ, by repeated training."""
         over, within = np.zeros(len(shifts)), np.full(len(shifts), np.inf)
         prices = np.zeros(len(shifts))
         best: PolicyNetworks | None = None
@@ -433,7 +433,7 @@ def choose_translation(tried: Sequence[TranslationResult]) -> int:
 def find_softmax_price(
     scores: Array, costs: Array, budget: float, weight: Array | None = None, spend: str = SPENDS[0]
 ) -> float:
-    """Return the smallest price η at which the policy softmax(scores − η costs) costs at most the budget.
+    """Return the smallest shadow price η at which the policy softmax(scores − η costs) keeps the budget.
 
     The cost is the weighted mean of expected costs.
 
@@ -442,7 +442,7 @@ def find_softmax_price(
     share = np.full(len(scores), 1.0 / max(len(scores), 1)) if weight is None else weight / weight.sum()
 
     def measure_expected_spend(price: float) -> tuple[float, float]:
-        """Return the expected cost at a price, and the rate at which the cost falls with the price."""
+        """Return the expected cost at a shadow price, and the derivative by which the cost falls with the price."""
         policy = softmax(scores - price * costs)
         each = np.einsum("nk,nk->n", policy, costs)
         return float(share @ each), float(share @ (np.einsum("nk,nk,nk->n", policy, costs, costs) - each**2))
@@ -458,7 +458,7 @@ def find_softmax_price(
 
 
 def _find_budget_price_crossing(spent: Callable[[float], tuple[float, float]], budget: float, far: float) -> float:
-    """Return the smallest price with a cost within budget, searched from 0 to `far` and beyond.
+    """Return the smallest shadow price with a cost within budget, searched from 0 to `far` and beyond.
 
     Newton steps, kept inside the bracket known to hold it, with a bisection every fifth step.
     """
@@ -498,12 +498,12 @@ class PolicyNetworks:
         return PolicyNetworks(self.shape, {name: value[models] for name, value in self.params.items()})
 
     def append(self, others: PolicyNetworks) -> PolicyNetworks:
-        """Return the networks of both objects in one object."""
+        """Return the networks of two `PolicyNetworks` in one object."""
         both = {name: np.concatenate([value, others.params[name]]) for name, value in self.params.items()}
         return PolicyNetworks(self.shape, both)
 
     def where(self, take: Array, others: PolicyNetworks) -> PolicyNetworks:
-        """Return these networks where the mask (M,) is true, and the other object's networks elsewhere."""
+        """Return these networks where the mask (M,) is true, and elsewhere those of another object."""
         mixed = {
             name: np.where(take.reshape(-1, *[1] * (value.ndim - 1)), value, others.params[name])
             for name, value in self.params.items()
@@ -543,7 +543,7 @@ def find_policy_network_problems(network: Network, training: Training) -> list[P
 def train_policy_networks(
     rows: PolicyTrainingRows, shifts: Array, prices: Array, *, network: Network, training: Training, seed: int
 ) -> PolicyNetworks:
-    """Train one policy network for each pair of translation λ (M,) and price η (M,), all from the same seed."""
+    """Train one policy network for each pair of translation λ (M,) and shadow price η (M,), with one seed."""
     network, training = (
         replace_auto_settings(network, BANDITNET_NETWORK),
         replace_auto_settings(training, BANDITNET_TRAINING),

@@ -1,4 +1,4 @@
-"""Shared parts of baseline networks: initial weights, batch draws, and checks of settings."""
+"""Helper functions of baseline networks: initial weights, batch draws, and checks of settings."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def initialise_models_by_seed(seeds: Array, first: Callable[[np.random.Generator
 def draw_training_stretches(
     seed: int, stretches: Sequence[Array], steps: int, draw: Callable[[np.random.Generator, int], Any]
 ) -> Iterator[Any]:
-    """Yield the random batches of each stretch of training steps from one seeded generator."""
+    """Yield the random batches of each interval between evaluations of training, from one seeded generator."""
     rng = _spawn_generators(seed)[1]
     for looks in stretches:
         yield draw(rng, len(looks) * steps)

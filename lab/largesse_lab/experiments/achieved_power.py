@@ -1,4 +1,4 @@
-"""Achieved power of tests with the sample size of `compute_test_sizes`, on random worlds with a known truth.
+"""Achieved power of tests with the sample size of `compute_test_sizes`, on random simulated worlds.
 
 A model learns from a log of a drawn world. `compute_test_sizes` returns the number of switchers that a test needs to show the plan's
 true gain with a power of 80 %: the gain is given, the standard deviations come from the log. Then many tests of this size are
@@ -38,7 +38,7 @@ POWER_TITLE = "Power of tests of the stated size"
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world: the planned sample size of a test, and its simulated power."""
+    """Return one record per simulated world: the planned sample size of a test, and its simulated power."""
     keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_WORLDS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_world, progress)
 

@@ -1,4 +1,4 @@
-"""False-alarm and detection rates of `doctor` on randomised, confounded, leaky and thin logs."""
+"""False-alarm and detection rates of `doctor` on randomised, confounded and leaky logs, and logs with few rows."""
 
 from __future__ import annotations
 

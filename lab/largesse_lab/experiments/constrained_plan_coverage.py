@@ -1,4 +1,4 @@
-"""Coverage of value intervals of plans with constraints besides the budget, on random worlds.
+"""Coverage of value intervals of plans with constraints besides the budget, on random simulated worlds.
 
 Each seed is a world (`largesse.worlds.draw_world`). Its log is planned at half of the dearest level's cost under four kinds of random
 rules: caps, minimum shares, budgets of segments, and barred and fixed levels. The plan is judged as in a run: each fold is planned
@@ -44,7 +44,7 @@ N_FIXED_SHARE = 0.05  # of the customers whose level is fixed
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per number of rows and world: coverage under each kind of constraint."""
+    """Return one record per number of rows and simulated world: coverage under each kind of constraint."""
     seeds = take_seeds(request, RULE_SEEDS[0], RULE_SEEDS[1] - RULE_SEEDS[0] + 1)
     keys = [(seed, size) for size in request.sizes or [RULE_LOG_ROWS] for seed in seeds]
     return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)

@@ -66,7 +66,7 @@ def measure_level_errors(request: Request, progress: Progress = ignore_progress)
 
 
 def make_piecewise_constant_curve(K: int, k: int) -> Array:
-    """Return a true curve (K,) of k constant pieces of about equal length.
+    """Return a true curve (K,) of k constant segments of about equal length.
 
     >>> make_piecewise_constant_curve(5, 2)
     array([ 0.,  0.,  0., 10., 10.])
@@ -84,12 +84,12 @@ def _measure_errors_on_truth(truth: str, K: int, repeat: int) -> dict[str, Any]:
 
 
 def compute_promised_error(K: int) -> float:
-    """Return the mean squared error that Proposition 3 promises for K levels, in units of σ²/n."""
+    """Return the mean squared error that Proposition 3 predicts for K levels, in units of σ²/n."""
     return float(np.log(K) / K)
 
 
 def derive_monotone_error(truth: str, K: int) -> float:
-    """Return the exact mean squared error of monotone regression on a curve whose pieces lie far apart.
+    """Return the exact mean squared error of monotone regression on a curve with widely spaced constant segments.
 
     It is a sum of harmonic numbers over the pieces.
 
@@ -122,7 +122,7 @@ def compute_moments(values: Sequence[float]) -> dict[str, Any]:
 
 
 def tabulate_level_errors(summary: Summary) -> str:
-    """Return a Markdown table of monotone-estimate errors and their ratios to the promised error."""
+    """Return a Markdown table of monotone-estimate errors and their ratios to the predicted error."""
     levels = list(dict.fromkeys(K for row in summary["cells"].values() for K in row))
     rows = [["promised, log(K)/K", *(f"{compute_promised_error(int(K)):.4f}" for K in levels)]]
     rows += [[truth, *(_write_error_ratio(row.get(K)) for K in levels)] for truth, row in summary["cells"].items()]
@@ -201,7 +201,7 @@ RATE_MODELS: dict[str, Callable[[], ResponseModel]] = {
 
 
 def measure_errors_by_rows(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per simulation, seed, number of rows and model: RMSE on fresh customers."""
+    """Return one record per simulation, seed, number of rows and model: RMSE on new simulated customers."""
     names = ("averaged", "confounded") if request.problems is None else request.problems
     models = (MEANS, *RATE_MODELS) if request.models is None else request.models
     unknown = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, (MEANS, *RATE_MODELS))

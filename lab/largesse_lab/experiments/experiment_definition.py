@@ -74,7 +74,7 @@ def table_experiment(
 
 @dataclass(frozen=True)
 class PaperTable:
-    """Table of the paper: its methods, its problems, and its published numbers."""
+    """Table of the paper: its methods, its simulations or data sets, and its published numbers."""
 
     problems: Sequence[str]
     methods: Mapping[str, Method]
@@ -89,7 +89,7 @@ class PaperTable:
     summarise_more: Callable[[Records], dict[str, Any]] = lambda _records: {}
 
     def measure(self, request: Request, progress: Progress = ignore_progress) -> Records:
-        """Return one record of measures per problem, repeat and method.
+        """Return one record of measures per simulation or data set, repeat and method.
 
         Methods are named one by one or by their group: "networks" (JAX alone; for a GPU), "trees" (BART, boosting and models
         that contain them), "simple".

@@ -45,7 +45,7 @@ NEXT_LOG_TITLES = {"gain": "gain over the mix", "plan": "value of the plan", "ow
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world and model: intervals of the next log's estimates, and the cost of exploring."""
+    """Return one record per simulated world and model: intervals from the next log, and the cost of exploring."""
     seeds = take_seeds(request, FIRST_SEED, N_WORLDS)
     models = [NEXT_LOG_MODEL] if request.models is None else request.models
     sizes = [NEXT_ROWS] if request.sizes is None else request.sizes
@@ -84,7 +84,7 @@ def _measure_world(seed: int, name: str, rows: int) -> dict[str, Any]:
 
 
 def _mix_plan_with_random_levels(curves: Array, costs: Array, budget: float) -> Array:
-    """Return level probabilities (n, K) that mix a plan with uniformly random levels at the same budget."""
+    """Return level probabilities (n, K) of a plan with a share of uniformly random levels, at the same budget."""
     remaining = (budget - RATE * float(costs.mean())) / (1 - RATE)
     levels = allocate(curves, costs, remaining).levels
     return (1 - RATE) * np.eye(len(costs))[levels] + RATE / len(costs)
@@ -93,7 +93,7 @@ def _mix_plan_with_random_levels(curves: Array, costs: Array, budget: float) -> 
 def _evaluate_next_log(
     world: RandomWorld, new: RandomLog, plan: Array, mix: Array, budget: float, name: str
 ) -> dict[str, Any]:
-    """Evaluate the next log: return intervals of the plan's gain, its value, and a new policy's gain."""
+    """Evaluate the next log: return intervals of the plan's gain, its value, and a newly learnt policy's gain."""
     scores = crossfit_scores(new.log, make_model(name, world.seed), seed=world.seed)
     gain = estimate_policy_difference(scores, plan, mix).value
     value = estimate_policy_value_and_spend(scores, plan)[0]
@@ -138,7 +138,7 @@ def summarise(records: Records) -> dict[str, Any]:
 
 
 def list_width_ratios(records: Records, key: str, way: str) -> Array:
-    """Return interval widths relative to those with random levels, one per world."""
+    """Return interval widths relative to those with random levels, one per simulated world."""
     pairs = [(record["ways"][way][key]["width"], record["ways"]["random"][key]["width"]) for record in records]
     return np.array([width / random_width for width, random_width in pairs if width and random_width])
 

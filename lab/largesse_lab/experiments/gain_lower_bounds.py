@@ -84,14 +84,14 @@ def _measure_log(seed: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _FreshCustomers:
-    """Customers outside the log with known responses, and their predicted curves by fold."""
+    """Simulated customers outside the log with known responses, and their predicted curves by fold."""
 
     customers: RandomLog
     curves: Sequence[Array]  # (folds) of (n, K)
     table: pa.Table
 
     def measure_true_means(self, policies: Sequence[Array]) -> tuple[float, float]:
-        """Return the true mean value and spend of policies (n, K) for the fresh customers."""
+        """Return the true mean value and spend of policies (n, K) for the new simulated customers."""
         truth, costs = self.customers.truth, self.customers.costs
         value = np.mean([(probabilities * truth).sum(axis=1).mean() for probabilities in policies])
         return float(value), float(np.mean([(probabilities @ costs).mean() for probabilities in policies]))
@@ -127,7 +127,7 @@ def _choose_recommended_option(options: Sequence[PolicyOption]) -> int:
 
 
 def _apply_plan_to_fresh_customers(scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> list[Array]:
-    """Return the level probabilities (n, K) of fresh customers under each fold's model and price."""
+    """Return the level probabilities (n, K) of customers outside the log, by each fold's model and shadow price."""
     costs, policies = fresh.customers.costs, []
     for f, curves, price in zip(np.unique(scores.fold), fresh.curves, plan.prices, strict=True):
         mixture = fit_rule_at_price(scores.curves[scores.fold == f], costs, float(price), plan.budget)
@@ -136,12 +136,12 @@ def _apply_plan_to_fresh_customers(scores: Scores, plan: HeldOutPlan, fresh: _Fr
 
 
 def _apply_rule_to_fresh_customers(rule: SimpleRule, fresh: _FreshCustomers) -> Array:
-    """Return the level probabilities (n, K) of fresh customers under a simple rule."""
+    """Return the level probabilities (n, K) of new simulated customers under a simple rule."""
     return rule.shares[assign_fresh_groups(fresh.table.column(rule.column), fresh.customers.table.column(rule.column))]
 
 
 def assign_fresh_groups(known: pa.ChunkedArray, fresh: pa.ChunkedArray) -> Array:
-    """Return the group (n,) of each fresh value of a column, by the groups of the log's values."""
+    """Return group numbers (n,) for a column's values of customers outside the log, by the groups of the log."""
     groups = group_column_values(known, RULE_GROUPS)
     largest = int(np.bincount(groups.code).argmax())  # the group of values that the log does not hold
     other, missing = (groups.labels.index(name) if name in groups.labels else largest for name in ("other", "missing"))

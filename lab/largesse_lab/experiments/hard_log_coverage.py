@@ -114,7 +114,7 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
 
 
 def _locate_truth(estimate: Estimate, truth: float) -> str:
-    """Return the truth's position: "in", "above" or "below" the interval, or "none" without an interval."""
+    """Return the truth's position relative to an interval: "in", "above", "below", or "none" without an interval."""
     if not (math.isfinite(estimate.low) and math.isfinite(estimate.high)):
         return "none"
     return "below" if truth < estimate.low else "above" if truth > estimate.high else "in"

@@ -1,4 +1,4 @@
-"""Head to head: plans of the default and of other packages' methods, on randomised logs and on random worlds.
+"""Plans of the default model and of other packages' methods, on randomised logs and random simulated worlds.
 
 On a log, every method gets the same rows, features and folds, and plans rows that it did not see, through the same allocation under
 the same budget. All plans of a log are judged by the same doubly robust scores, with known propensities; their outcome model
@@ -83,7 +83,7 @@ def _read_star(folder: Path | None) -> Log:
 
 
 def _read_survey_pay(folder: Path | None) -> Log:
-    """Read visits at doors; only those who answer are paid."""
+    """Read a door-to-door survey with rewards as incentives; only people who answer are paid."""
     roles: dict[str, Any] = {"level": "level", "response": "answer", "propensity_strata": "stratum"}
     features = ["location", "voterin2010", "hour", "nosolsign"]
     levels = Levels(names=["0", "1", "2"], costs=[0, 10, 10], on_redemption=True)
@@ -92,7 +92,7 @@ def _read_survey_pay(folder: Path | None) -> Log:
 
 
 def _read_new_haven(folder: Path | None) -> Log:
-    """Read voters who were not telephoned; the number of mailings was drawn separately for canvassed voters."""
+    """Read the voters without telephone calls; the number of mailings was drawn separately for canvassed voters."""
     import pyarrow.compute as pc
 
     table = read_table(find_real_log_path(folder, "new_haven_1998"), what="log")
@@ -120,7 +120,7 @@ HEAD_FILES = {
 
 
 def list_available_logs() -> list[str]:
-    """Return the names of the logs whose files are there."""
+    """Return the names of the real logs whose data files exist."""
     folder = find_data_folder()
     return [
         name
@@ -133,17 +133,17 @@ def list_available_logs() -> list[str]:
 
 
 class Contestant:
-    """A model by its name, that can be copied and fitted to the other folds."""
+    """Named model that can be copied and fitted to the other folds of a log."""
 
     def __init__(self, name: str, seed: int) -> None:
         self.name, self.seed = name, seed
 
     def get_params(self, **_: bool) -> dict[str, Any]:
-        """Return the arguments, as scikit-learn's models do."""
+        """Return the constructor's arguments, for compatibility with scikit-learn's models."""
         return {"name": self.name, "seed": self.seed}
 
     def fit(self, log: Log) -> Self:
-        """Fit the model of that name."""
+        """Fit the named model to a log."""
         model: Any = make_competitor(self.name, self.seed)
         self.model = model
         with limit_to_one_thread(), warnings.catch_warnings():
@@ -152,7 +152,7 @@ class Contestant:
         return self
 
     def predict(self, customers: Any) -> Array:
-        """Return the curves (n, K)."""
+        """Return the predicted response curves (n, K) of customers."""
         with limit_to_one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.asarray(self.model.predict(customers))
@@ -171,7 +171,7 @@ def fit_to_file(name: str, split: int, model: str, file: str) -> dict[str, Any]:
 
 
 def fit_world(seed: int, rows: int, model: str) -> dict[str, Any]:
-    """Fit a model to the log of a random world, and judge its plans for fresh customers."""
+    """Fit a model to the log of a random simulated world, and measure its plans for new simulated customers."""
     world = draw_world(seed)
     log, fresh = world.draw_log(rows), world.draw_fresh(FRESH_ROWS)
     with warnings.catch_warnings():
@@ -181,7 +181,7 @@ def fit_world(seed: int, rows: int, model: str) -> dict[str, Any]:
 
 @contextmanager
 def open_fits(records: Path | None) -> Iterator[FitFolder]:
-    """Open the fits next to a file of records, which several processes share; without a file, they are temporary."""
+    """Open the folder of saved fits next to a file of records; without a file, a temporary folder."""
     if records is None:
         with tempfile.TemporaryDirectory() as folder:
             yield FitFolder(Path(folder))
@@ -190,14 +190,14 @@ def open_fits(records: Path | None) -> Iterator[FitFolder]:
 
 
 class FitFolder:
-    """Saved fits of models to logs."""
+    """Folder of saved fits of models to logs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
 
     def load_fit(self, name: str, split: int, model: str) -> tuple[dict[str, Any], Array | None]:
-        """Return time and memory, or the reason of a failure, and the curves; a model without a saved fit is fitted."""
+        """Load the time, memory and curves of a saved fit; fit the model if no fit is saved."""
         base = self.path / f"{name}-{split}-{model}".replace(" ", "_").replace(":", "_")
         curves_file, facts_file = base.with_name(base.name + ".npz"), base.with_name(base.name + ".json")
         if not facts_file.exists():
@@ -214,7 +214,7 @@ class FitFolder:
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log, split into folds, model and budget, and one per random world and model."""
+    """Return one record per log, split into folds, model and budget, and per random simulated world and model."""
     names = [*list_available_logs(), RANDOM_WORLDS] if request.problems is None else request.problems
     names = match_names(names, [*HEAD_LOGS, RANDOM_WORLDS])
     models = match_models(HEAD_MODELS if request.models is None else request.models)
@@ -264,7 +264,7 @@ def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
 
 
 def _measure_log(keys: Sequence[Key], first: str, fits: FitFolder, progress: Progress) -> Iterator[dict[str, Any]]:
-    """Yield the records of the models that are missing; the plans of the first model are compared with all others."""
+    """Yield the missing records of models on a log, with the first model's plans compared with all others."""
     name, split = keys[0][:2]
     models = list(dict.fromkeys([first, *(key[2] for key in keys)]))
     for model in models:
@@ -314,7 +314,7 @@ def _judge(judge: Scores, plan: Array, leader: Array | None) -> dict[str, Any]:
 
 
 def _measure_order(judge: Scores, scores: Scores) -> dict[str, Any]:
-    """Return the measures of the order in which a model's curves put customers; each level's Qini is over the cheapest."""
+    """Return measures of a model's order of customers by effect: Qini of each level over the cheapest, and AUCC."""
     curves, costs = scores.curves, scores.expected_costs
     dearest = int(np.argmax(costs.mean(axis=0)))
     level, logged = judge.level, np.arange(curves.shape[1]) == judge.level[:, None]

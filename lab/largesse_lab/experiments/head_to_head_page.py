@@ -66,7 +66,7 @@ HEAD_SETTINGS = {
 
 
 def summarise_head_to_head(records: Records) -> dict[str, Any]:
-    """Return the cells of each log, the summary of the worlds, and the logs without records."""
+    """Return the results on each real log, the summary of the random simulated worlds, and the logs without records."""
     records = keep_latest_records(records, ("log", "repeat", "model", "share"))
     of_worlds = [record for record in records if "world" in record]
     of_logs = [record for record in records if "world" not in record]
@@ -127,7 +127,7 @@ def _summarise_failures(records: Records, size: int) -> dict[str, Any]:
 
 
 def _find_lost_regimes(records: Records, size: int) -> list[dict[str, Any]]:
-    """List the groups of worlds in which a method's mean skill is above the first one's, beyond a 95 % interval."""
+    """List categories of random simulated worlds in which a method's skill significantly exceeds the first's."""
     rows = [record for record in records if record["rows"] == size]
     first = rows[0]["model"]
     lost = []
@@ -147,7 +147,7 @@ def _find_lost_regimes(records: Records, size: int) -> list[dict[str, Any]]:
 
 
 def fill_head_to_head(section: Section, summary: Summary) -> None:
-    """Add the figure, the tables of worlds and logs, the losses, and the settings."""
+    """Add the figure, the tables of simulated worlds and logs, the losses and the settings to the result section."""
     if not summary.get("models"):
         return
     first = summary["models"][0]
@@ -211,7 +211,7 @@ def _write_worlds(size: Summary, memory: Summary) -> str:
 
 
 def _write_standing(logs: Sequence[Mapping[str, Any]], models: Sequence[str]) -> str:
-    """Return a table of the comparisons with the first method, over all logs and budgets."""
+    """Return a table that counts, per method, wins and losses against the first method over logs and budgets."""
     body = []
     for model in models[1:]:
         cells = [log["cells"][model] for log in logs if model in log["cells"]]
@@ -266,7 +266,7 @@ def _write_log(log: Mapping[str, Any], first: str) -> list[str]:
 
 
 def _write_hillstrom(log: Mapping[str, Any]) -> str:
-    """Return the Qini of both kinds of e-mail, each also divided by the best method's."""
+    """Return the Qini of both kinds of e-mail in Hillstrom's log, each also divided by the best method's Qini."""
     qini = {model: cell["qini"] for model, cell in log["cells"].items() if cell.get("qini")}
     best = np.nanmax(list(qini.values()), axis=0)
     body = [
@@ -282,7 +282,7 @@ def _write_order(value: float | None) -> str:
 
 
 def list_losses(summary: Summary) -> list[str]:
-    """List all cases in which the first method is behind: logs, worlds and groups of worlds."""
+    """List cases in which another method is better than the first: logs, simulated worlds and categories of worlds."""
     first, behind, clearly = summary["models"][0], 0, []
     for log in summary["logs"]:
         for model, cell in log["cells"].items():
@@ -319,5 +319,5 @@ def list_losses(summary: Summary) -> list[str]:
 
 
 def _write_interval(estimate: float, low: float, high: float) -> str:
-    """Return a difference with its interval."""
+    """Format a difference with its interval."""
     return "{} ({} to {})".format(*(f"{value:+.2g}".replace("-", "−") for value in (estimate, low, high)))

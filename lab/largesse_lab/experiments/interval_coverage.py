@@ -90,7 +90,7 @@ def _find_model_problems(names: Sequence[str] | None) -> list[Problem]:
 
 @lru_cache(maxsize=6)
 def _draw_world(name: str, seed: int, rows: int, mix: float) -> tuple[Simulation, Simulation]:
-    """Return a simulated world and fresh customers of the same world."""
+    """Return a simulated world (data-generating process), and new customers of this world."""
     world = simulate(name, n=rows, seed=seed, mix=mix)
     return world, world.draw(FRESH_ROWS, FRESH_SEED)
 
@@ -131,7 +131,7 @@ def _measure_log(name: str, log: int, rows: int, mix: float, model: Callable[[],
 def _predict_out_of_fold(
     model: ResponseModel, log: Log, fresh: Array, seed: int
 ) -> tuple[HeldOutPredictions, list[Array]]:
-    """Return a log's out-of-fold predictions, and the curves of fresh customers by each fold's model."""
+    """Return a log's out-of-fold predictions, and the curves of new simulated customers by each fold's model."""
     if isinstance(model, Stack):
         stack = Stack(models=model.models, folds=model.folds, seed=seed)
         return stack.fit_held_out(log, assign_folds(log, stack.folds, seed)), stack.predict_by_fold(fresh)
@@ -188,7 +188,7 @@ LOGGING_RULES = {"fixed": apply_fixed_rule, "highest": apply_highest_level}
 
 
 def _decide_fresh_levels(fresh_curves: list[Array], prices: Array, paid: str) -> list[Array]:
-    """Return the fresh customers' levels (n,) under each fold's model and price."""
+    """Return the levels (n,) of customers outside the log, by each fold's model and shadow price."""
     levels = Levels(costs=FACE, on_redemption=paid == "redeemed")
     return [
         decide_at_price(curves, expected_costs(levels, curves), price)
@@ -197,7 +197,7 @@ def _decide_fresh_levels(fresh_curves: list[Array], prices: Array, paid: str) ->
 
 
 def _measure_true_value_and_spend(fresh: Simulation, policies: list[Array], paid: str) -> tuple[float, float]:
-    """Return the true value and spend of fresh customers, averaged over policies."""
+    """Return the true value and spend of new simulated customers, averaged over policies."""
     rows, costs = np.arange(len(policies[0])), np.asarray(FACE)
     responses = [fresh.truth[rows, levels] for levels in policies]
     spends = [
@@ -220,7 +220,7 @@ def _record_errors_and_coverage(estimates: tuple[Estimate, Estimate], truth: tup
 def _trace_true_frontier(
     scores: Scores, fresh: Simulation, fresh_curves: list[Array]
 ) -> tuple[tuple[HeldOutPlan, ...], Array]:
-    """Return the plans at every budget, and the true value of each plan for fresh customers."""
+    """Return the plans at every budget, and the true value of each plan for new simulated customers."""
     plans = plan_at_budgets(scores, make_budget_grid(scores))
     fresh_curves = [curves[:BAND_FRESH_ROWS] for curves in fresh_curves]
     decided = [_decide_fresh_levels(fresh_curves, plan.prices, "always") for plan in plans]
@@ -236,7 +236,7 @@ def _check_frontier_band(scores: Scores, plans: Sequence[HeldOutPlan], truths: A
 
 
 class FreshCurveRecorder:
-    """Response model that also predicts and records fresh customers' curves at every call of `predict`."""
+    """Response model that also predicts and records new simulated customers' curves at every call of `predict`."""
 
     def __init__(self, *, model: ResponseModel, fresh: Any, fresh_curves: list[Array]) -> None:
         self.model, self.fresh, self.fresh_curves = model, fresh, fresh_curves
@@ -251,7 +251,7 @@ class FreshCurveRecorder:
         return self
 
     def predict(self, features: Any) -> Array:
-        """Return the curves of customers, and record those of the fresh customers."""
+        """Return the curves of customers, and record the curves of the new simulated customers."""
         self.fresh_curves.append(self.model.predict(self.fresh))
         return self.model.predict(features)
 

@@ -124,7 +124,7 @@ PROBLEMS: dict[str, Callable[[int], BalanceTask]] = {
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per problem, repeat, model and κ: the error of curves and the value of plans."""
+    """Return one record per data set, repeat, model and κ: the error of curves and the value of plans."""
     names = match_names(list_available_problems() if request.problems is None else request.problems, PROBLEMS)
     models = tuple(KAPPA_MODELS) if request.models is None else match_names(request.models, KAPPA_MODELS)
     refuse(
@@ -143,7 +143,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 
 
 def list_available_problems() -> list[str]:
-    """Return the names of the problems whose data files exist."""
+    """Return the names of the data sets and simulations whose data files exist."""
     return [name for name in PROBLEMS if name not in NESTED_FILES or has_nested_file(name)]
 
 

@@ -1,4 +1,4 @@
-"""Detection and false-alarm rates of `largesse check` on campaigns of random worlds.
+"""Detection and false-alarm rates of `largesse check` on campaigns of random simulated worlds.
 
 In each world a model learns from a log, a table of other customers is planned, and the plan is carried out: responses follow from the
 truth. `largesse check` then reads the run folder and the new log, as a scheduler would run it. Most campaigns have a planted
@@ -56,7 +56,7 @@ TOPICS = {"drift": ("features",), "leak": ("leaks",), "plan": ("plan",), "value"
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world and case: the verdict of `largesse check`, and the checks with alarms."""
+    """Return one record per simulated world and case: the verdict of `largesse check`, and checks with alarms."""
     seeds = take_seeds(request, FIRST_SEED, N_WORLDS)
     cases = list(CHECK_CASES) if request.problems is None else list(request.problems)
     refuse("experiment", find_unknown("case", cases, list(CHECK_CASES)))

@@ -1,4 +1,4 @@
-"""Value of budget pacing on random customer streams, relative to the offline optimum.
+"""Value of budget pacing on random streams of arriving customers, relative to the offline optimum.
 
 Pacing is compared with a fixed price and with a new plan every day.
 
@@ -47,7 +47,7 @@ VALUE_GRID = np.round(np.arange(0.9, 1.001, 0.005), 3)  # of the figure
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per customer stream: each method's value relative to the offline optimum."""
+    """Return one record per random stream of arriving customers: each method's value relative to the optimum."""
     keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_STREAMS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_stream, progress)
 
@@ -64,7 +64,7 @@ def _measure_stream(seed: int) -> dict[str, Any]:
 
 
 def _pace_by_all_methods(stream: Stream) -> dict[str, Any]:
-    """Return the results of every pacing method on one stream."""
+    """Return the results of every pacing method on one stream of arriving customers."""
     offline, plan = plan_offline(stream), plan_stream(stream)
     results = {method: pace_stream(stream, method, plan=plan) for method in PACING_METHODS}
     base = results["pace"].base
@@ -147,7 +147,7 @@ def _summarise_by_redemption_rate(records: Records, *, lasting: bool = False) ->
 
 
 def _measure_refusals(records: Records) -> dict[str, Any]:
-    """Return the share of refused redemptions, and of streams with a refusal, by pacing method."""
+    """Return the share of refused redemptions, and of customer streams with a refusal, by pacing method."""
     refusals = {}
     for way, name in PACING_NAMES.items():
         refused, redeemed = (_list_method_values(records, way, key) for key in ("refused", "redeemed"))

@@ -1,4 +1,4 @@
-"""Coverage of 95 % intervals of a policy's value on random worlds: those of largesse, obp and skdr-eval, from the same arrays.
+"""Coverage of 95 % intervals of a policy's value by largesse, obp and skdr-eval, on random simulated worlds.
 
 Every log has 1,000 rows with known propensities, and a policy that was learnt on another log of its world. All packages get the
 same out-of-fold predictions of a linear model. obp and skdr-eval compute their intervals themselves; a missing package has
@@ -39,7 +39,7 @@ Interval = tuple[float, float]
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world, package and estimator: the true value and the ends of the interval."""
+    """Return one record per simulated world, package and estimator: the true value and the interval's ends."""
     keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_WORLDS)]
     return RecordCache(request.out, ("world",)).measure_each(keys, _measure_world, progress)
 
@@ -72,7 +72,7 @@ def _find_own(scores: Scores, _drawn: RandomLog, policy: Array, _seed: int) -> d
 
 
 def _find_obp(scores: Scores, _drawn: RandomLog, policy: Array, seed: int) -> dict[str, Interval]:
-    """Return obp's bootstrap intervals, with its 10,000 resamples reduced to 1,000."""
+    """Return obp's bootstrap intervals, with 1,000 resamples instead of 10,000."""
     package = require_part("obp.ope.estimators", "", "obp", hint=OBP_HINT)
     inputs = {
         "reward": scores.response,
@@ -93,7 +93,7 @@ def _find_obp(scores: Scores, _drawn: RandomLog, policy: Array, seed: int) -> di
 
 
 def _find_skdr(scores: Scores, drawn: RandomLog, policy: Array, seed: int) -> dict[str, Interval]:
-    """Return skdr-eval's intervals: its estimate ± 1.96 standard errors with its own choice of clipping, and its block bootstrap.
+    """Return skdr-eval's normal intervals with its own choice of clipping, and its block bootstrap intervals.
 
     As in its pipeline, one prediction per row serves all actions: the mean under the logging policy.
     """

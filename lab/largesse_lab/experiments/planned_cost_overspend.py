@@ -67,7 +67,7 @@ def _measure_overspend(problem: str, number: int, model: str) -> dict[str, Any]:
 
 
 def _draw_log_and_fresh_customers(problem: str, number: int) -> tuple[Simulation | RandomLog, Simulation | RandomLog]:
-    """Return a log, and fresh customers of the same simulated world."""
+    """Return a log, and customers outside the log from the same simulated population."""
     if problem in RANDOMISED:
         sim = simulate(problem, n=LOG_ROWS, seed=number, mix=RANDOMISED[problem])
         return sim, sim.draw(FRESH_ROWS, number)
@@ -77,7 +77,7 @@ def _draw_log_and_fresh_customers(problem: str, number: int) -> tuple[Simulation
 
 @cache
 def _find_binary_world_seed(number: int) -> int:
-    """Return the seed of the n-th random world with yes/no responses."""
+    """Return the seed of the n-th random simulated world with yes/no responses."""
     first = _find_binary_world_seed(number - 1) + 1 if number else FIRST_SEED
     return next(seed for seed in count(first) if draw_world(seed).traits.response == "yes/no")
 

@@ -1,4 +1,4 @@
-"""Coverage of profit intervals, compared with value intervals, on logs of random worlds.
+"""Coverage of profit intervals, compared with value intervals, on logs of random simulated worlds.
 
 Each log is drawn from a world of its own (`worlds.draw_world`), of yes/no responses or amounts; costs are always paid, or on
 redemption. A response is worth between half of its cost and three times as much, so that the best budget is often neither zero nor
@@ -66,7 +66,7 @@ class _FreshProfits:
     worth: float
 
     def measure_true_profit(self, policies: Sequence[Array]) -> dict[str, float]:
-        """Return the true value, spend and profit of policies for fresh customers."""
+        """Return the true value, spend and profit of policies for new simulated customers."""
         truth, rows = self.customers.truth, np.arange(len(self.customers))
         costs = broadcast_expected_costs(self.levels, truth)
         value = float(np.mean([truth[rows, levels].mean() for levels in policies]))
@@ -82,7 +82,7 @@ def broadcast_expected_costs(levels: Levels, responses: Array) -> Array:
 
 
 def _draw_world_and_levels(seed: int) -> tuple[RandomWorld, Levels]:
-    """Return a random world and its levels; worlds with odd seeds pay on redemption."""
+    """Return a random simulated world and its levels; worlds with odd seeds pay on redemption."""
     world = next(
         world for place in range(1000) if (world := draw_world(1000 * place + seed)).traits.response != "gaussian"
     )
@@ -134,7 +134,7 @@ def _decide_levels(curves: Array, levels: Levels, price: float) -> Array:
 
 
 def _decide_fresh_levels(plan: HeldOutPlan, fresh_curves: Sequence[Array], levels: Levels) -> list[Array]:
-    """Return the fresh customers' levels (n,) under each fold's model and price."""
+    """Return the levels (n,) of customers outside the log, by each fold's model and shadow price."""
     prices = plan.prices if plan.scales is None else plan.prices * plan.scales
     return [_decide_levels(curves, levels, float(price)) for curves, price in zip(fresh_curves, prices, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Comparison of response models on random worlds: curve error, plan skill and time, by regime.
+"""Comparison of response models on random simulated worlds: curve error, plan skill and time, by kind of world.
 
 Every seed is a world of its own (`largesse.worlds.draw_world`) with a log of some rows and 20,000 fresh customers. A model
 learns from the log alone, and plans for the fresh customers at two budgets. Skill is 0 for the best uniform mix of levels and
@@ -41,7 +41,7 @@ SKILL_GRID = np.round(np.arange(-1.0, 1.01, 0.1), 1)  # of the figure
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per number of rows, world and model: curve errors, plan skill and seconds."""
+    """Return one record per number of rows, simulated world and model: curve errors, plan skill and seconds."""
     names = match_models(WORLD_MODELS if request.models is None else request.models)
     sizes = list(dict.fromkeys(request.sizes or [LOG_ROWS]))
     too_small = [Problem(f"logs of {size} rows", f"{MIN_ROWS} or more") for size in sizes if size < MIN_ROWS]
@@ -53,7 +53,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 
 
 def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
-    """Yield one record per model on one random world."""
+    """Yield one record per model on one random simulated world."""
     seed, size = keys[0][:2]
     world = draw_world(seed)
     log, fresh = world.draw_log(size), world.draw_fresh(FRESH_ROWS)
@@ -81,7 +81,7 @@ def measure_world_model(
 
 
 def measure_curves_and_skill(curves: Array, fresh: RandomLog, budgets: Sequence[float]) -> dict[str, Any]:
-    """Return the errors of curves (n, K) of fresh customers, and the skill of plans at each budget."""
+    """Return the errors of curves (n, K) of new simulated customers, and the skill of plans at each budget."""
     truth = fresh.truth
     effects, predicted_effects = truth[:, 1:] - truth[:, :1], curves[:, 1:] - curves[:, :1]
     record: dict[str, Any] = {
@@ -152,7 +152,7 @@ def _summarise_size(records: Records) -> dict[str, Any]:
 
 
 def _list_worlds_by_regime(records: Records) -> dict[tuple[str, str], set[int]]:
-    """Return the numbers of the worlds in each group of each trait."""
+    """Return the numbers of the random simulated worlds in each category of each property."""
     worlds: dict[tuple[str, str], set[int]] = {}
     for record in records:
         for trait, group in record["regimes"].items():
@@ -205,7 +205,7 @@ def _average_measures(records: Records) -> dict[str, Any]:
 
 
 def _find_worst_regime(name: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the group of worlds with the lowest mean skill of a model."""
+    """Return the category of random simulated worlds with the lowest mean skill of a model."""
     cells = [(group, group["models"][name]) for group in groups if group["models"][name]["worlds"]]
     if not cells:
         return None
@@ -252,7 +252,7 @@ def fill(section: Section, summary: Summary) -> None:
 
 
 def tabulate_models(size: Summary) -> str:
-    """Return a Markdown table with one row per model: skill, errors, time, worst regime and lead."""
+    """Return a Markdown table with one row per model: skill, errors, time, worst category of worlds and lead."""
     body = []
     for name, cell in size["models"].items():
         worst, lead = cell["worst"], size["against"].get(name)
@@ -277,7 +277,7 @@ def _write_lead(lead: Mapping[str, Any]) -> str:
 
 
 def describe_lead(size: Summary) -> str:
-    """Describe the skill difference between the first model and the best peer; empty without a peer."""
+    """Describe the skill difference between the first model and the best other model; empty without another model."""
     first, best = size["first"], size["best peer"]
     lead = size["against"].get(best)
     if lead is None:
@@ -291,7 +291,7 @@ def describe_lead(size: Summary) -> str:
 
 
 def tabulate_regimes(size: Summary) -> str:
-    """Return a Markdown table of all models' mean skill by regime."""
+    """Return a Markdown table of all models' mean skill by category of random simulated worlds."""
     names = [name for name in size["models"] if name != ORACLE]
     body = []
     for group in size["regimes"]:
@@ -317,7 +317,7 @@ def _draw_distribution(section: Section, size: Summary) -> None:
 
 
 def _draw_regimes(section: Section, size: Summary) -> None:
-    """Draw the mean skill of the first model and of the best peer by regime."""
+    """Draw the mean skill of the first model and of the best other model by category of random simulated worlds."""
     first, best = size["first"], size["best peer"]
     if best is None:
         return

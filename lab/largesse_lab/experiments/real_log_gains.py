@@ -1,4 +1,4 @@
-"""Gains of plans over the best uniform mix on real randomised logs, by response model.
+"""Gains of plans over the best mix of levels for all customers on real randomised logs, by response model.
 
 Every log is randomised with known propensities, and values are out-of-fold: rows are planned and scored by models that did not see
 them, and doubly robust scores correct these models by the rows' own outcomes. Levels are cash for collecting a test result
@@ -129,7 +129,7 @@ DESCRIPTIONS = {
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log, model, budget and split: the value of the plan and of the best uniform mix."""
+    """Return one record per log, model, budget and split: the values of the plan and the best mix of levels."""
     logs = list(GAIN_LOGS) if request.problems is None else match_names(request.problems, GAIN_LOGS)
     models = list(GAIN_MODELS if request.models is None else request.models)
     refuse(
@@ -241,7 +241,7 @@ def tabulate(records: Records) -> str:
 
 
 def _average_splits(records: Records) -> dict[str, Any]:
-    """Average the records of several splits into folds."""
+    """Average the records of several random splits of the log into folds."""
     fields = ("budget", "value", "spend", "uniform", "gain", "fair", "curve", "means")
     return records[0] | {field: np.mean([record[field] for record in records], axis=0).tolist() for field in fields}
 

@@ -40,7 +40,7 @@ MAX_CUSTOMERS, DAYS = 100, 30  # customers of a request to the ledger, and days 
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world: the gain's interval width, its coverage, and the spend."""
+    """Return one record per simulated world: the gain's interval width, its coverage, and the spend."""
     keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_WORLDS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_world, progress)
 

@@ -57,7 +57,7 @@ MAX_SHIFT_REFUND = 0.3  # the largest share of an amount that is paid back on re
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per number of rows and world: intervals and truth under covariate shift."""
+    """Return one record per number of rows and simulated world: intervals and truth under covariate shift."""
     seeds = take_seeds(request, SHIFT_SEEDS[0], SHIFT_SEEDS[1] - SHIFT_SEEDS[0] + 1)
     keys = [(seed, size) for size in request.sizes or [SHIFT_LOG_ROWS] for seed in seeds]
     return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)

@@ -143,7 +143,7 @@ def _measure_policy_model(model: str, log: Simulation, fresh: Simulation) -> dic
 
 
 def _fit_and_predict_curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[str, Any]]:
-    """Return a fitted model's curves (n, K) of fresh customers, and its chosen settings."""
+    """Return a fitted model's curves (n, K) of new simulated customers, and its chosen settings."""
     if model == "oracle":
         return fresh.truth, {}
     if model in SIMPLE:

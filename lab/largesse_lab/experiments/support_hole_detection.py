@@ -1,4 +1,4 @@
-"""Detection of levels that a group of customers never got, and coverage of the plan's value.
+"""Detection of levels that a group of customers never got (support holes), and coverage of the plan's value.
 
 Each seed is a world (`largesse.worlds.draw_world`) of which two logs are drawn for the same customers: one as the world's policy
 gives levels, and one with one or two holes: a category, a range or a pair of conditions whose customers never get one
@@ -46,7 +46,7 @@ MAX_HOLES = 2
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per number of rows and world: planted and detected holes, and interval coverage."""
+    """Return one record per log size and simulated world: planted and detected support holes, and coverage."""
     seeds = take_seeds(request, HOLE_SEEDS[0], HOLE_SEEDS[1] - HOLE_SEEDS[0] + 1)
     keys = [(seed, size) for size in request.sizes or [HOLE_LOG_ROWS] for seed in seeds]
     return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)
@@ -177,7 +177,7 @@ def _summarise_size(rows: int, records: Records) -> dict[str, Any]:
 
 
 def _tabulate_holes(holes: Records) -> list[list[str]]:
-    """Return the table rows of detection rates: all holes, by kind, and by expected number of rows."""
+    """Return the table rows of detection rates: all support holes, by kind, and by expected number of rows."""
     groups = [("all", holes)]
     groups += [(f"kind: {kind}", [hole for hole in holes if hole["kind"] == kind]) for kind in GROUP_KINDS]
     for low, high in pairwise(EXPECTED_EDGES):

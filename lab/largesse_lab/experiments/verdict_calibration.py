@@ -45,7 +45,7 @@ RECOMMENDED = ("plan", "rule", "before")
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per number of rows, world and model: the verdicts and the truth about them."""
+    """Return one record per number of rows, simulated world and model: the verdicts and the true gains."""
     first, last = SEEDS if request.seeds is None else request.seeds
     seeds = take_seeds(request, first, last - first + 1)
     models = list(request.models or ["auto"])
@@ -69,13 +69,13 @@ def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, eq=False)
 class FreshCustomerCurves:
-    """Fresh customers of a world with known responses, and their curves (n, K) predicted by the model."""
+    """New customers of a simulated world with known responses, and the model's curves (n, K) for these customers."""
 
     customers: RandomLog
     curves: Array
 
     def measure_true_gain(self, policy: Array, budget: float) -> dict[str, float]:
-        """Return a policy's true gain over the best uniform mix at the same spend, and its skill at a budget.
+        """Return a policy's true gain over the best mix of levels for all customers, and its skill at a budget.
 
         The policy is levels (n,) or probabilities (n, K).
         """
@@ -89,7 +89,7 @@ class FreshCustomerCurves:
 def record_verdicts_and_truth(
     log: RandomLog, held: HeldOutPredictions, fresh: FreshCustomerCurves, budgets: Sequence[float], seed: int
 ) -> list[dict[str, Any]]:
-    """Return one record per budget: the verdict, and the true gains of its options."""
+    """Return one record per budget: the verdict, and the true gains of the plan and its alternatives."""
     propensities = estimate_propensities(log.log, held.fold, seed)
     scores, warnings = compute_scores(log.log, held, propensities), warn_of_overlap(log.log, propensities)
     records = []
@@ -230,7 +230,7 @@ def _bin_stated_probabilities(probability: Array, better: Array) -> list[dict[st
 
 
 def _count_plans_by_grade(plans: Records) -> list[dict[str, Any]]:
-    """Return the number of plans by grade, and the share truly better than the uniform mix."""
+    """Count plans by grade of the verdict, with the share truly better than the best mix for all customers."""
     grades: dict[str, list[bool]] = {}
     for plan in plans:
         if plan["recommended"] != "rule":

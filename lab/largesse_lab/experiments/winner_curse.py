@@ -1,4 +1,4 @@
-"""Winner's curse in gains over the best uniform mix, on logs of customers with identical curves.
+"""Winner's curse in gains over the best mix of levels for all customers, on logs with identical curves.
 
 Without heterogeneity every plan has zero gain.
 
@@ -59,7 +59,7 @@ FLAT_WORLDS = {
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per kind of log and log: estimated gains with intervals, whose truth is zero."""
+    """Return one record per simulated log: estimated gains with intervals, whose true value is zero."""
     names = list(FLAT_WORLDS) if request.problems is None else request.problems
     refuse("experiment", find_unknown("kind of log", names, list(FLAT_WORLDS)))
     logs = take_part(CURSE_LOGS if request.repeats is None else request.repeats, request.part)

@@ -73,7 +73,7 @@ def format_mean(mean: float | None, spread: float | None = None, digits: int = 4
 
 
 def find_interval(share: float, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % confidence interval of a share among n.
+    """Return Wilson's 95 % confidence interval of a share, from a count and a sample size n.
 
     >>> tuple(round(end, 3) for end in find_interval(0.0, 100))
     (0.0, 0.037)

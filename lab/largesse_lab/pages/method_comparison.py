@@ -180,7 +180,7 @@ def _write_published(summary: Summary, method: str, column: str, digits: int) ->
 
 
 def group_columns_by_measure(columns: Sequence[str]) -> dict[str, list[str]]:
-    """Return the reward and skill columns in groups of one measure, by rising budget.
+    """Return the reward and skill columns in groups of one measure, by increasing budget.
 
     >>> group_columns_by_measure(["rmse", "skill 2", "skill 0.5", "skill 1", "value 1"])
     {'skill': ['skill 0.5', 'skill 1', 'skill 2']}

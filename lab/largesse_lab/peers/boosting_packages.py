@@ -36,7 +36,7 @@ def make_xgboost(binary: bool, constraints: Constraints, seed: int) -> Any:
 
 
 def make_perpetual(binary: bool, constraints: Constraints, seed: int) -> Any:
-    """Return Perpetual with its default budget of .5: it needs no tuning, as its documentation says."""
+    """Return Perpetual with its default budget of 0.5, which needs no tuning according to its documentation."""
     package = require_part("perpetual", "", "Perpetual", hint=HINT)
     kind = package.PerpetualClassifier if binary else package.PerpetualRegressor
     monotone = None if constraints is None else dict(enumerate(constraints))

@@ -18,7 +18,10 @@ WIDTH, BATCH, STEPS, CHECK_STEPS, RATE, N_PRICES = 64, 256, 2000, 50, 1e-3, 10
 
 
 class DecisionFocused(PeerModel):
-    """Two hidden layers of 64 units; responses are centred; a fifth of the rows decides when to stop. ĉ is a level's mean cost."""
+    """DFCL network of two hidden layers, trained with the policy-learning loss.
+
+    The layers have 64 units; responses are centred; a fifth of the rows decides when to stop. ĉ is a level's mean cost.
+    """
 
     def _learn(self, X: Array, level: Array, response: Array) -> None:
         rng = np.random.default_rng(self.seed)

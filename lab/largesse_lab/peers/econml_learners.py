@@ -13,7 +13,7 @@ from largesse_lab.peers.peer_model import EffectModel
 
 
 class EconMLLearner(EffectModel):
-    """An estimator of EconML with its automatic first-stage models; it estimates the propensities itself.
+    """Estimator of EconML with its automatic first-stage models, which also estimate the propensities.
 
     `kind` is "DRLearner" (final stage: boosting), "LinearDRLearner" or "CausalForestDML".
     """

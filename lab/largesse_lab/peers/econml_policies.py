@@ -1,4 +1,4 @@
-"""EconML: policy tree and policy forest; their own plans at several prices, joined into curves."""
+"""EconML's policy tree and policy forest, whose policies at several shadow prices form response curves."""
 
 from typing import Any, Self
 

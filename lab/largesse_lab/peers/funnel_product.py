@@ -1,4 +1,4 @@
-"""Funnel product for amounts: probability of any response × mean amount of those who respond; re-implemented from papers.
+"""Funnel product for amounts: probability of any response × mean amount of responders; re-implemented.
 
 FunnelCausalNet (arXiv 2608.11675) learns both factors with a network; here, boosting learns them, monotone in the level.
 """
@@ -15,7 +15,7 @@ from largesse_lab.peers.peer_model import PeerModel
 
 
 class FunnelProduct(PeerModel):
-    """Two monotone S-learners: one of response or none, from all rows; one of the amount, from rows with a response."""
+    """Product of two monotone S-learners: the probability of any response, and the mean amount of responders."""
 
     def _learn(self, X: Array, level: Array, response: Array) -> None:
         paid = response != 0

@@ -1,4 +1,4 @@
-"""Shared parts of experiments: requests, methods, measures, caches and processes.
+"""Tools that experiments share: requests, methods, measures, caches and processes.
 
 A `Request` names problems, models and repeats; `method_measurement` measures the methods of a table on many logs, `paper_methods`
 lists the methods of the paper's tables, `competitor_models` the simple models next to them, and `truth_measures` defines the

@@ -178,7 +178,7 @@ PEERS: dict[str, Callable[[int], CurveModel]] = {
 
 
 def list_known() -> list[str]:
-    """Return the names of all models: the catalogue's, the peers', and the oracle."""
+    """Return the names of all models: the catalogue's, other packages' methods, and the oracle."""
     return list(dict.fromkeys([*list_models(), *PEERS, ORACLE]))
 
 

@@ -110,7 +110,7 @@ class _TrainingJobBatcher:
 
 
 def _run_pending_jobs(batch: list[_PendingTrainingJob]) -> None:
-    """Run waiting jobs of the same program as one batch; an error is passed to all of them."""
+    """Run waiting training jobs with the same compiled function as one batch; pass an error to all of them."""
     try:
         results = run_training_jobs([pending.job for pending in batch])
         for pending, result in zip(batch, results, strict=True):
@@ -126,7 +126,7 @@ def _run_pending_jobs(batch: list[_PendingTrainingJob]) -> None:
 
 
 def run_training_jobs(jobs: Sequence[TrainingJob]) -> list[TrainedNetworks]:
-    """Run training jobs of the same program as one batch; equal jobs are run once."""
+    """Run training jobs with the same compiled function as one batch; run equal jobs once."""
     if len(jobs) == 1:
         return [train_in_thread(jobs[0])]
     digests = [_hash_training_job(job) for job in jobs]

@@ -116,7 +116,7 @@ def run_commands(
 
 
 def _assign_cores(running: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Pin each process to its own CPU cores."""
+    """Assign separate CPU cores to each process."""
     if not hasattr(os, "sched_setaffinity"):
         return
     for process, cores in zip(running, divide_cores(sorted(os.sched_getaffinity(0)), len(running)), strict=True):

@@ -70,7 +70,7 @@ def find_unknown(kind: str, names: Sequence[str], known: Sequence[str]) -> list[
 
 
 def take_part(repeats: int, part: tuple[int, int]) -> list[int]:
-    """Return the repeats of a part (i, n): every n-th repeat, from the i-th on.
+    """Return the repeats of part i of n of an experiment: every n-th repeat, from the i-th on.
 
     >>> take_part(10, (1, 4))
     [1, 5, 9]
@@ -79,7 +79,7 @@ def take_part(repeats: int, part: tuple[int, int]) -> list[int]:
 
 
 def take_seeds(request: Request, first: int, n_seeds: int) -> list[int]:
-    """Return the seeds that a request's part measures.
+    """Return the seeds that the requested part of an experiment measures.
 
     Without a range of seeds: `n_seeds` from `first` on, but no more than the requested repeats.
 

@@ -1,4 +1,4 @@
-"""Processes of their own for fits of other packages, with limits of processor time and memory."""
+"""Separate processes for fits of other packages, with limits of processor time and memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRELOADED = ["largesse_lab.runner.competitor_models"]
 def run_limited(
     work: Callable[..., dict[str, Any]], *arguments: Any, seconds: int = MAX_SECONDS, gigabytes: float = MAX_GIGABYTES
 ) -> dict[str, Any]:
-    """Return the record that `work(*arguments)` makes in a process of its own, with the peak memory in megabytes.
+    """Return the record made by `work(*arguments)` in a separate process, with the peak memory in megabytes.
 
     The record is plain JSON. If the work fails, or exceeds a limit, the record has the reason as "failed".
     """

@@ -65,7 +65,7 @@ class Method:
 
 @dataclass(frozen=True, eq=False)
 class RepeatData:
-    """Data of one repeat: a log for training, and fresh customers with known responses for testing."""
+    """Data of one repeat: a log for training, and customers outside the log with known responses for testing."""
 
     simulation: str
     repeat: int
@@ -77,7 +77,7 @@ class RepeatData:
 
     @cached_property
     def undefined_skills(self) -> dict[str, None]:
-        """Skills that are set to None: those at budgets where the oracle hardly beats a uniform mix."""
+        """Skill scores to report as None: at budgets where the oracle hardly beats one mix of levels for all."""
         rooms = {b: self.fresh.oracle_value(b) - self.fresh.uniform_value(b) for b in self.budgets}
         return {f"skill {budget:g}": None for budget, room in rooms.items() if room < MIN_SKILL_ROOM}
 
@@ -93,7 +93,7 @@ def simulate_repeat(simulation: str, repeat: int) -> RepeatData:
 
 @dataclass(frozen=True)
 class RepeatSource:
-    """Source of repeat data: a factory, the names it accepts, and the word for such a name."""
+    """Source of data for repeats: a function that makes them, its accepted names, and the word for such a name."""
 
     make: Callable[[str, int], RepeatData]
     names: Sequence[str]
@@ -112,7 +112,7 @@ def draw_repeats(keys: Sequence[tuple[str, int]], source: RepeatSource) -> list[
 def measure_methods(
     methods: Mapping[str, Method], request: Request, progress: Progress, source: RepeatSource = SIMULATED
 ) -> Records:
-    """Return one record of measures per problem, repeat and method.
+    """Return one record of measures per simulation or data set, repeat and method.
 
     The request must name problems, models, repeats and chunk.
     """
@@ -148,7 +148,7 @@ def _measure_chunk(
     settings: Settings,
     progress: Progress,
 ) -> None:
-    """Measure the missing records of a chunk of repeats, one method after another."""
+    """Measure the missing records of a few repeats, one method after another."""
     missing = {
         name: [key for key in keys if _needs_measurement(cache.records.get((*key, name)), method)]
         for name, method in methods.items()
@@ -163,14 +163,14 @@ def _measure_chunk(
 
 
 def _needs_measurement(record: Mapping[str, Any] | None, method: Method) -> bool:
-    """Return True if a method has no record, or only a record of a smaller model than now."""
+    """Return True if a method has no record, or only a record of a smaller model than this machine can fit."""
     return record is None or (bool(record.get("small")) and not select_settings_without_gpu(method.small))
 
 
 def _measure_method(
     name: str, method: Method, drawn_repeats: list[RepeatData], settings: Settings
 ) -> Iterator[dict[str, Any]]:
-    """Yield one record per log of a method whose models are all fitted together."""
+    """Yield one record per log of a method whose models are all fitted concurrently."""
     if method.simple is not None:
         for data in drawn_repeats:
             yield _make_record_key(name, data) | method.simple(data) | data.undefined_skills
@@ -197,7 +197,7 @@ def _make_record_key(name: str, data: RepeatData) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class ModelFitTask:
-    """Unfitted model with its log, and its problem ("levels" or "binary") or budget."""
+    """Unfitted model with its log, and the problem (all "levels" or "binary") or the budget that it is for."""
 
     problem: Any
     model: Any
@@ -249,7 +249,7 @@ def _measure_fitted_method(method: Method, fitted: Mapping[Any, Any], data: Repe
 
 
 def measure_repeat_curves(curves: Array, data: RepeatData) -> dict[str, Any]:
-    """Return the errors of curves (n, K) on a repeat's fresh customers, and the value and skill of their plans."""
+    """Return the errors of curves (n, K) on a repeat's new customers, and the value and skill of their plans."""
     record = judge_curves(curves, data.fresh, data.budgets)
     if data.programme_budget is not None:
         record |= _compare_with_dynamic_programme(curves, data.fresh, data.programme_budget)
@@ -307,14 +307,14 @@ def _make_grid_search_method(method: Method) -> Method:
 
 
 def _read_held_out_losses(_method: Method, fitted: Mapping[str, Any], _data: RepeatData) -> dict[str, Any]:
-    """Return the held-out loss of each grid setting by problem."""
+    """Return the held-out loss of each setting in a method's grid, for the problems "levels" and "binary"."""
     return {"losses": {problem: [choice.loss for choice in model.choices_] for problem, model in fitted.items()}}
 
 
 def _pick_best_grid_settings(
     cache: RecordCache, simulation: str, name: str, method: Method
 ) -> dict[str, dict[str, float]]:
-    """Return the grid settings with the lowest mean held-out loss for each problem of a simulation."""
+    """Return the grid settings with the lowest mean held-out loss, for the problems "levels" and "binary"."""
     losses = [
         record["losses"]
         for (record_simulation, repeat, record_name), record in cache.records.items()

@@ -1,4 +1,4 @@
-"""Plans on logs of random worlds, and coverage of the intervals that evaluations state about them."""
+"""Plans on logs of random simulated worlds, and coverage of the intervals that evaluations state about them."""
 
 from __future__ import annotations
 

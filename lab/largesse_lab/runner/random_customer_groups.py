@@ -51,7 +51,7 @@ class RandomCustomerGroup:
 def draw_customer_group(
     table: pa.Table, rng: np.random.Generator, shares: tuple[float, float] = (0.05, 0.4)
 ) -> RandomCustomerGroup | None:
-    """Draw a random group that holds a share of customers between two limits; None if none is found."""
+    """Draw a random group with a share of customers between two limits; None if no such group is found."""
     words = [name for name in table.column_names if pa.types.is_string(table.schema.field(name).type)]
     flags = [name for name in table.column_names if name.startswith("binary")]
     numbers = [name for name in table.column_names if name not in words and name not in flags]

@@ -46,7 +46,7 @@ class RecordCache:
         measure: Callable[[Sequence[Key]], Iterable[dict[str, Any]]],
         progress: Progress,
     ) -> Records:
-        """Measure the keys without a record, group by group, and return the records of all groups."""
+        """Measure the keys without a record in groups, and return the records of all groups."""
         for i, group in enumerate(groups):
             progress(", ".join(map(str, group[0])), i / len(groups))
             missing = [key for key in group if key not in self.records]

@@ -52,7 +52,7 @@ def compute_root_mean_square(error: Array) -> float:
 
 
 def select_two_level_log(log: Simulation) -> Log:
-    """Return a log of customers with only levels 0 and 1, in their original odds."""
+    """Return a log of the simulated customers, with levels 0 and 1 drawn in the ratio of their propensities."""
     rng = log.world.rng(*BINARY_STREAM)
     n = min(BINARY_ROWS, len(log))
     odds = log.propensities[:n, :2] / log.propensities[:n, :2].sum(axis=1, keepdims=True)
@@ -70,7 +70,7 @@ def measure_level_means(log: Log) -> Array:
 
 
 def judge_curves(curves: Array, fresh: Fresh, budgets: Sequence[float] = PAPER_BUDGETS) -> dict[str, Any]:
-    """Return the errors of curves (n, K) on fresh customers, and the value and skill of their plans."""
+    """Return the errors of curves (n, K) for new simulated customers, and the value and skill of their plans."""
     record: dict[str, Any] = {
         "rmse": compute_root_mean_square(curves - fresh.truth),
         "increments": compute_root_mean_square(np.diff(curves, axis=1) - np.diff(fresh.truth, axis=1)),
@@ -87,7 +87,7 @@ def measure_effect_error(curves: Array, truth: Array) -> float:
 
 
 def judge_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any]:
-    """Return the value, skill and spend of policies on fresh customers, one policy per budget."""
+    """Return the value, skill and spend of policies for new simulated customers, one policy per budget."""
     record: dict[str, Any] = {}
     for budget, policy in policies.items():
         levels, probabilities = policy.decide(fresh.features), policy.probabilities(fresh.features)
@@ -100,7 +100,7 @@ def judge_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any
 
 
 def judge_uniform(fresh: Fresh, budgets: Sequence[float] = PAPER_BUDGETS) -> dict[str, Any]:
-    """Return the value and skill of the best uniform mix of levels on fresh customers."""
+    """Return value and skill of the best mix of levels for all customers, on new simulated customers."""
     values = {f"value {budget:g}": fresh.uniform_value(budget) for budget in budgets}
     return values | {f"skill {budget:g}": 0.0 for budget in budgets}
 

@@ -101,7 +101,7 @@ class TableProfile:
         return left_out | dict.fromkeys([name for name in exclude if name not in taken], EXCLUDED)
 
     def _find_doubtful_features(self, guess: RoleGuesses, known_before: Sequence[str]) -> dict[str, str]:
-        """Return the features that explain the level and may have been set with it, each with the reason."""
+        """Return features that explain the level and may have been set together with it, each with the reason."""
         out = {*guess.roles.values(), *guess.left_out, *known_before}
         names = [name for name, column in self.columns.items() if column.learnable and name not in out]
         return {

@@ -91,7 +91,7 @@ class ExplorationRule:
         return np.array([self.goal == "learning", self.least, self.floor, *self.incumbent], dtype=np.float64)
 
     def pack_for_pacing(self) -> Array:
-        """Return the exploration rule as an array of numbers for pacing, with prices relative to the plan's price."""
+        """Return the rule as an array of numbers for pacing, with shadow prices relative to the plan's shadow price."""
         price = self.plan.price
         near = [mixture.price / price if price > 0 else 1.0 for mixture in self.near]
         return np.concatenate([[self.value_price, *near], self.pack()])

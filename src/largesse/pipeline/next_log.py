@@ -246,7 +246,7 @@ class DecisionJoin:
         return REQUEST in source.table.column_names and REQUEST in self.decisions.column_names
 
     def _match_decisions(self, source: JoinTable) -> tuple[Any, Any]:
-        """Return a table's ids, and the position of each decision among them."""
+        """Return a table's ids, and the position of each decision's id in the ids."""
         import pyarrow.compute as pc
 
         if source in self.matches:

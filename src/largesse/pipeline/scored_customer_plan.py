@@ -325,7 +325,7 @@ def make_fold_planner(
 
 
 def check_fixed_customers(campaign: Campaign, log: Log, customers: int) -> list[Finding]:
-    """Return a finding if customers with a fixed level are not in the log: the plan that is judged does not hold them.
+    """Return a finding if customers with a fixed level are missing from the log, so that no estimate covers them.
 
     Raises an error if they are more than `MAX_UNKNOWN_SHARE` of the customers.
     """

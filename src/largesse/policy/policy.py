@@ -190,7 +190,7 @@ class Policy:
         log: Log | None = None,
         confidence: float = BUDGET_CONFIDENCE,
     ) -> Policy:
-        """Return this policy with the shadow price at which customers like these cost `budget` on average.
+        """Return this policy with the shadow price at which these customers cost `budget` on average.
 
         The budget includes the cost of exploration.
 
@@ -361,7 +361,7 @@ class Policy:
         )
 
     def _decide_by_model(self, model: ResponseModel, customers: Customers) -> tuple[Array, Array]:
-        """Return levels (n,) and curves (n, K) of customers at this policy's price, by another response model."""
+        """Return levels (n,) and curves (n, K) at this policy's shadow price, by another response model."""
         curves, costs = replace(self, model=model)._predict_outcomes(customers)
         return decide_at_price(curves, costs, self._require_price()), curves
 
@@ -400,7 +400,7 @@ class Policy:
         return AllowedLevels(self.levels, self.unsupported if self.bar_unsupported else UnsupportedCells())
 
     def _read_customers(self, customers: Any) -> Any:
-        """Convert customers in any form to the input of the response model, with their own costs if known."""
+        """Convert customers in any form to the input of the response model, with customer-specific costs if known."""
         if isinstance(customers, Log):
             return Customers(customers.features, customers.customer, customers.costs)
         if not isinstance(customers, Customers) and (

@@ -97,7 +97,7 @@ def mark_supported_levels(cells: UnsupportedCells, log: Log) -> Array | None:
 
 
 def _find_cell_rows(cell: UnsupportedCell, table: pa.Table) -> Array:
-    """Return the mask (n,) of a table's rows that belong to a group of customers without a level."""
+    """Return the mask (n,) of a table's rows in a customer group that never got some level."""
     inside = np.ones(table.num_rows, dtype=bool)
     for condition in cell.conditions:
         column = table.column(condition.feature)
@@ -124,7 +124,7 @@ def _mark_values_inside(condition: CellCondition, values: Array) -> Array:
 
 
 def _measure_cells(log: Log, described: Sequence[UnsupportedCell]) -> UnsupportedCells:
-    """Count the log's rows in each group without a level, and sort the groups by size."""
+    """Count the log's rows in each customer group that never got some level, and sort the groups by size."""
     cells, weight = [], log.weights / log.weights.sum()
     for cell in described:
         inside = _find_cell_rows(cell, log.features)
@@ -279,7 +279,7 @@ class _UnsupportedCellSearch:
         return cells
 
     def _find_largest_cell(self, level: int, open_rows: Array, score: Scorer) -> _CustomerGroup | None:
-        """Return the largest group of customers without a level that passes the significance test."""
+        """Return the largest customer group that never got a level and passes the significance test."""
         has = self.level == level
         share = float(has[open_rows].mean()) if open_rows.any() else 0.0
         if share == 0:
@@ -295,7 +295,7 @@ class _UnsupportedCellSearch:
         return None
 
     def _score_features(self, level: int, open_rows: Array, rows_per_exception: float) -> ScoredCells:
-        """Score the largest group without a level for each feature, and count the compared groups."""
+        """Score, for each feature, the largest customer group that never got a level, and count the compared groups."""
         weight = np.where(self.level[open_rows] == level, 1 - rows_per_exception, 1.0)
         scored, n_compared = list[tuple[float, tuple[_ValueGroupRange, ...]]](), 0
         n_has = int((weight < 0).sum())  # the largest ranges without any of these rows are no more than they
@@ -314,7 +314,7 @@ class _UnsupportedCellSearch:
         return [(score, groups) for score, groups in scored if score > 0], n_compared
 
     def _score_pairs(self, level: int, open_rows: Array, rows_per_exception: float) -> ScoredCells:
-        """Score the largest group without a level for each pair of features, and count the compared groups."""
+        """Score, for each pair of features, the largest group that never got a level, and count the compared groups."""
         scored, n_compared = list[tuple[float, tuple[_ValueGroupRange, ...]]](), 0
         for left, right in combinations(self._choose_features_for_pairs(level, open_rows), 2):
             (left_ranges, left_ends), (right_ranges, right_ends) = (
@@ -391,7 +391,7 @@ class _UnsupportedCellSearch:
         return rows
 
     def _test_cell(self, cell: _CustomerGroup, level: int, open_rows: Array, threshold: float) -> _CustomerGroup | None:
-        """Return a group of customers if its share of a level is significantly below its neighbours' share, else None.
+        """Return a customer group if its share of a level is significantly below its neighbours' share, else None.
 
         It must be so in the direction of every condition.
         """
@@ -507,7 +507,7 @@ def _merge_text_cells(cells: Sequence[_CustomerGroup]) -> list[_CustomerGroup]:
 
 
 def _describe_cell(cell: _CustomerGroup, features: Sequence[_GroupedFeature]) -> UnsupportedCell:
-    """Return a record of a group without a level, with its conditions in words.
+    """Return the record of a customer group that never got some level, with its conditions in words.
 
     Ranges end half-way to the next value.
     """

@@ -135,12 +135,12 @@ class Frontier(DisplayMixin):
         return float(np.interp(budget, self.spend, self.value))
 
     def price_at(self, budget: float) -> float:
-        """Return the expected response that one more unit of budget gains at this budget."""
+        """Return the shadow price at a budget: the expected response that one more unit of budget gains."""
         place = int(np.searchsorted(self.spend, budget, side="right"))
         return float(self.price[place]) if place < len(self.price) else 0.0
 
     def budget_at(self, price: float) -> float:
-        """Return the largest budget at which one more unit of budget still gains at least `price`.
+        """Return the largest budget with a shadow price of at least `price`.
 
         >>> Frontier(np.array([0.0, 1.0, 3.0]), np.array([0.0, 5.0, 7.0]), np.array([np.inf, 5.0, 1.0])).budget_at(2)
         1.0

@@ -84,7 +84,7 @@ class Blend:
 
     @property
     def used_models(self) -> list[int]:
-        """Indices of the stacked models with a non-zero weight."""
+        """Indices of the stacked models with a nonzero weight in the stack."""
         return [m for m in range(len(self.weights)) if self.weights[m] > 0 or self.shares[m] > 0]
 
     def check(self, members: int) -> None:

@@ -173,7 +173,7 @@ class ThresholdRows:
 def fit_thresholds_by_fold(
     X: Array, rows: ThresholdRows, fold: Array, penalties: Sequence[float]
 ) -> tuple[list[list[ThresholdScores]], Array]:
-    """Fit the threshold model without each fold, for falling penalties until the held-out loss stops falling.
+    """Fit the threshold model without each fold, for decreasing penalties until the held-out loss stops falling.
 
     It stops once two penalties in a row bring no gain.
 
@@ -211,7 +211,7 @@ def fit_thresholds(X: Array, rows: ThresholdRows, penalty: float) -> ThresholdSc
 
 
 class _RegularisationPath:
-    """Fits of the threshold model for falling penalties, each started at the previous fit."""
+    """Fits of the threshold model for decreasing penalties, each started at the previous fit."""
 
     def __init__(self, axes: PrincipalAxes, mine: Array, rows: ThresholdRows) -> None:
         self.axes, self.K, self.Z = axes, rows.K, axes.Z[mine]

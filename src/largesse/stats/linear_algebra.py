@@ -32,7 +32,7 @@ def dot_rows(X: Array, coef: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class PrincipalAxes:
-    """Principal axes of features, and the features' coordinates on these axes, in rising order of variance."""
+    """Principal axes of features, and the features' coordinates on these axes, in ascending order of variance."""
 
     Z: Array  # (n, r) float32
     V: Array  # (p, r)

@@ -10,7 +10,7 @@ MIN_LEVEL_SHARE = 0.5  # of an equal share; a rare level gets at least this much
 
 
 def sample_rows(count: int, most: int, seed: int | np.random.Generator = 0) -> Array:
-    """Draw at most `most` of `count` row indices at random, and return them in rising order.
+    """Draw at most `most` of `count` row indices at random, and return the indices in ascending order.
 
     >>> sample_rows(3, 10), len(sample_rows(100, 10))
     (array([0, 1, 2]), 10)
@@ -19,7 +19,7 @@ def sample_rows(count: int, most: int, seed: int | np.random.Generator = 0) -> A
 
 
 def shuffle_rows(count: int, most: int, seed: int | np.random.Generator = 0) -> Array:
-    """Draw at most `most` of `count` row indices at random, and return them in random order."""
+    """Draw at most `most` of `count` row indices at random, and return the indices in random order."""
     return np.random.default_rng(seed).permutation(count)[:most]
 
 

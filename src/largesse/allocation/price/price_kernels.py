@@ -301,7 +301,7 @@ def sum_value_and_cost(curves: Array, costs: Array, rows: Array, levels: Array) 
 
 @compiled
 def find_best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: float) -> tuple[int, int, float]:
-    """Find the change of one customer's level that adds most value for at most `room` of cost.
+    """Find the change of one customer's level that adds most value for an added cost of at most `room`.
 
     Returns row, level and gain.
 

@@ -309,7 +309,7 @@ class SparkEngine:
         return TableBatches(schema, chunks.n, read, run_there)
 
     def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
-        """Find a customer table, whose rows the executors check when they score them.
+        """Find a customer table, whose rows the executors check during scoring.
 
         The driver reads the table where all customers are needed at once, and refuses one that does not fit into its memory.
         """

@@ -165,7 +165,7 @@ def softmax(scores: Value) -> Value:
 
 
 def isotonic(curves: Value) -> Value:
-    """Return the isotonic regression of response curves over the levels; rising curves stay unchanged.
+    """Return the isotonic regression of response curves over the levels; non-decreasing curves stay unchanged.
 
     The result is that of `response.make_monotone`.
     """

@@ -149,7 +149,7 @@ def list_slider_stops(numbers: Numbers) -> list[View]:
 
 
 def find_first_stop(stops: Sequence[Numbers], budget: Any) -> int:
-    """Return the index of the slider's initial budget: the plan's, or the nearest one."""
+    """Return the index of the slider's initial budget: the plan's budget, or the budget nearest to it."""
     own = [k for k, row in enumerate(stops) if row["own"]]
     return own[0] if own else _find_nearest_stop(stops, budget)
 
@@ -191,7 +191,7 @@ def _view_slider_stop(row: Numbers, numbers: Numbers, units: Units) -> View:
 
 
 def write_stop_budget(row: Numbers, numbers: Numbers, units: Units) -> str:
-    """Write a budget of the slider, per customer and in total."""
+    """Write a budget of the report's slider, per customer and in total."""
     customers = finite_or_none(numbers["customers"])
     total = MISSING_DASH if customers is None else units.write_total_cost(round(row["budget"] * customers))
     return f"{units.write_cost(row['budget'])} per customer, {total} in total"
@@ -206,7 +206,7 @@ def _write_estimate_source(row: Numbers) -> str:
 
 
 def describe_three_budgets(stops: Sequence[Numbers], numbers: Numbers, units: Units) -> list[dict[str, str]]:
-    """Describe the values of three budgets: the current one, half of it, and the largest profitable one.
+    """Describe the values of three budgets: the current budget, half of it, and the largest profitable budget.
 
     The last is reached where the next unit brings less than it costs, or where the model expects nothing more.
     """

@@ -215,7 +215,7 @@ class DecisionRequest:
 
 @dataclass(frozen=True, eq=False)
 class ChosenLevels:
-    """Levels chosen for a request's customers, with propensities, prices, reasons and the new price state."""
+    """Levels chosen for a request's customers, with propensities, shadow prices, reasons and new controller state."""
 
     levels: Array  # (n,) int64
     propensity: Array  # (n,) float64: the probability of this level, after all rules
