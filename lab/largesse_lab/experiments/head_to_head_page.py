@@ -1,4 +1,4 @@
-"""Summary and page of the head-to-head comparison: a figure, a table per log, and all cases in which the first method is behind."""
+"""Result page of the comparison with other packages: a figure, a table per log, and all losing cases."""
 
 from __future__ import annotations
 

@@ -13,9 +13,11 @@ PRICE_SHARES = (3.0, 1.5, 1.0, 0.5, 0.25, 0.1, 0.0)  # of the best level's mean 
 
 
 class EconMLPolicy(EffectModel):
-    """`PolicyForest` or `PolicyTree` on the scores that `DRPolicyForest` and `DRPolicyTree` use, with their default settings.
+    """EconML's `PolicyForest` or `PolicyTree` on doubly robust scores, with default settings.
 
-    They have no budget, so a policy is learnt at each price λ from scores less λ × cost. A curve rises by λ per unit of cost where
+    The scores are those of `DRPolicyForest` and `DRPolicyTree`.
+
+    The policies have no budget, so a policy is learnt at each price λ from scores less λ × cost. A curve rises by λ per unit of cost where
     a customer's choice first reaches a level: at these prices, allocation by the curves returns the policy's own plan.
     """
 

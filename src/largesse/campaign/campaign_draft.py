@@ -195,7 +195,7 @@ class CampaignDraft:
 
     @property
     def order(self) -> LevelOrder | None:
-        """Order of the level names, if the names state one (small, large)."""
+        """Order of the level names, if the names state an order (small, large)."""
         return order_levels(self.level.words) if self.level is not None and self.level.words else None
 
     def find_number_notations(self, features: Sequence[str] | None = None) -> dict[str, Any]:

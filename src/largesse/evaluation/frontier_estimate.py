@@ -1,4 +1,4 @@
-"""Off-policy estimate of the budget–value frontier: cross-fitted plans at many budgets, with a confidence band.
+"""Off-policy estimate of the budget–value frontier: cross-fitted plans at many budgets, with confidence band.
 
 Every budget is planned once (`plan_at_budgets`); frontier and cost curve use the same plans.
 

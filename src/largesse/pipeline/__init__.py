@@ -1,4 +1,4 @@
-"""Commands of a campaign: read, fit, plan, judge and report, each on a run folder.
+"""Commands of a campaign: read, fit, plan, evaluate and report, each on a run folder.
 
 `run` goes the whole way; `fit`, `plan`, `judge` and `report` are its steps, each reading the files of the steps before it.
 `examine` checks a log before anything is fitted. Rows are touched only through an `Engine`: `Local` is that of

@@ -1,4 +1,4 @@
-"""Commands of a campaign: run, or fit, plan, judge and report step by step through a run folder."""
+"""Commands of a campaign: run, or fit, plan, evaluate and report step by step through a run folder."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def run(
     engine: Engine = LOCAL_ENGINE,
     strict: bool = False,
 ) -> dict[str, Any]:
-    """Fit, plan, judge and report a campaign into a run folder, and return the report's numbers.
+    """Fit, plan, evaluate and report a campaign into a run folder, and return the report's numbers.
 
     `table` replaces the campaign's log: the folder keeps it under the name that the campaign gives. A Parquet file may be named by
     its path, and is linked or copied. `strict` refuses to plan from a log that cannot answer.

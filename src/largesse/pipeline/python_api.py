@@ -104,7 +104,7 @@ def run(
     customers: Any = None,
     **settings: Any,
 ) -> Run:
-    """Fit, plan, judge and report a campaign, and return the run with its numbers, plan and report.
+    """Fit, plan, evaluate and report a campaign, and return the run with its numbers, plan and report.
 
     Parameters
     ----------

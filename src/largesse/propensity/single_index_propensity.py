@@ -1,4 +1,4 @@
-"""Quick propensities from one index of the features: the expected level number.
+"""Fast propensity estimates from one index of the features, the expected level number.
 
 A company that targets by a score gives dearer levels to customers with higher scores, or with lower ones. So the expected
 number of the level holds most of what features tell about levels, and one regression learns it, where a classifier learns

@@ -162,7 +162,7 @@ class Profit:
 
 @dataclass(frozen=True)
 class BestBudget:
-    """Most profitable budget on held-out rows, and the other budgets that may be the most profitable one."""
+    """Most profitable budget on held-out rows, and the confidence set of most profitable budgets."""
 
     budget: float
     profit: Estimate  # its interval holds after choosing: it is as wide as all budgets together need

@@ -272,7 +272,10 @@ class EvaluationLogSummary:
 
 @dataclass(frozen=True)
 class LevelResponse:
-    """Mean response at one level: weighted by 1 / propensity as in the log's checkup, as logged, and predicted by the model."""
+    """Mean response at one level: weighted by 1 / propensity, unweighted, and predicted by the model.
+
+    The weighted mean is that of the log's checkup.
+    """
 
     name: str
     value: Estimate

@@ -138,7 +138,7 @@ def repair_plan(instance: ConstrainedProblem, multipliers: Multipliers) -> Array
 
 
 def _reduce_violations(instance: ConstrainedProblem, multipliers: Multipliers, slack: Array, broken: Array) -> int:
-    """Apply the changes of levels that reduce violated limits of one kind, and count them.
+    """Apply level changes that reduce violations of limits of the same unit and sign, and count the changes.
 
     The limits have the same unit and sign.
     """
@@ -160,7 +160,7 @@ def _reduce_violations(instance: ConstrainedProblem, multipliers: Multipliers, s
 
 
 def _spend_remaining_budget(instance: ConstrainedProblem, multipliers: Multipliers, slack: Array) -> int:
-    """Apply the changes of levels that spend the remaining budget best, and count them."""
+    """Apply the level changes that gain most for the remaining budget, and count the changes."""
     rules = instance.rules
     full = (rules.signs > 0) & np.where(rules.money, slack <= 0, slack < 1)
     is_open = ~_mark_cells(rules, np.flatnonzero(full))
@@ -181,7 +181,7 @@ def _mark_cells(rules: LimitRows, which: Array) -> Array:
 def _make_best_changes(
     instance: ConstrainedProblem, multipliers: Multipliers, slack: Array, way: LevelChangeSearch
 ) -> int:
-    """Apply the best changes of levels of one search, and count them."""
+    """Apply the best of the level changes that a search finds, and count the changes."""
     from largesse.allocation.constraints.repair_kernels import apply_level_changes, list_level_changes
 
     rules, n, prices = instance.rules, len(instance.levels), multipliers.prices

@@ -502,7 +502,7 @@ def _make_cap_problem(most: Mapping[int, float], customers: int) -> Problem:
 
 @dataclass(frozen=True)
 class LevelShare(Limit):
-    """Limit on the smallest share of customers who get a level."""
+    """Lower limit on the share of customers who get a level."""
 
     level: int
     share: float

@@ -139,7 +139,7 @@ def apply_level_changes(
     costs: Array, group: Array, row: Array, to: Array, levels: Array, slack: Array, first: Array, which: Array,
     money: Array, signs: Array, inside: Array, target: Array, careful: bool
 ) -> int:  # fmt: skip
-    """Apply listed level changes as long as they reduce violations and break no limit, and count them.
+    """Apply listed level changes that reduce violations and break no limit, and count the changes.
 
     A change is needed while it helps a broken `target` row (R,); without targets, always. Limits on customers are never
     broken, those on money only if not `careful`. Keeps `slack` up to date.

@@ -1,4 +1,4 @@
-"""Section on the profit after costs, by budget and by alternative."""
+"""Section on the profit after costs, by budget and by alternative plan."""
 
 from __future__ import annotations
 

@@ -73,7 +73,9 @@ class PostgresStore:
 
     @contextmanager
     def transaction(self, *, write: bool = True, locks: bool = True) -> Iterator[PostgresSession]:
-        """Yield a session whose transaction locks the ledger for writing, or reads a snapshot of it; durable when it ends.
+        """Yield a session whose transaction locks the ledger for writing, or reads a snapshot of the ledger.
+
+        Changes are durable when the transaction ends.
 
         The settings are those of the transaction: a pooler (PgBouncer) drops those of the connection without a word.
         """

@@ -215,7 +215,7 @@ class PriceForecast:
         return float((score.max(axis=1) - (probabilities * score).sum(axis=1)).mean())
 
     def _find_cost_prices(self, ahead: Array) -> Array:
-        """Return the shadow prices (n, 2) of each customer's full (face value) cost and expected cost.
+        """Return the budget's shadow prices (n, 2) that multiply each customer's face-value cost and expected cost.
 
         Full costs count where promises outlast the period.
         """
