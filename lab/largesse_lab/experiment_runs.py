@@ -138,7 +138,7 @@ def run_experiment_in_parallel(
     experiment.measure(
         replace(request, repeats=0), progress
     )  # refuses at once a request that every process would refuse
-    tuned, others = experiment.split_methods(request)
+    tuned, others = experiment.separate_tuned_methods(request)
     if not tuned:
         requests = _divide_repeats(request, processes)
         experiment_parts.run_experiment_parts(experiment.name, requests, folder, progress, experiment.one_thread)

@@ -212,7 +212,7 @@ def _find_setting_problems(split: Sequence[float], projection: str | Array, mix:
 
 
 @dataclass(frozen=True, eq=False)
-class NestedLabelRows:
+class LabelledRows:
     """Features and true label depth of labelled rows."""
 
     features: Array  # (n, p) float32
@@ -231,7 +231,7 @@ def has_nested_file(name: str) -> bool:
     return folder is not None and (folder / NESTED_FILES[name]).is_file()
 
 
-def read_nested_rows(source: str | Path = "images") -> NestedLabelRows:
+def read_labelled_rows(source: str | Path = "images") -> LabelledRows:
     """Read labelled rows from a `.npz` file with arrays `X` (n, p) and `level` (n,).
 
     "images" and "text" stand for the files `nested_images_4608.npz` and `nested_text_4608.npz` of the folder `LARGESSE_DATA`.
@@ -244,28 +244,28 @@ def read_nested_rows(source: str | Path = "images") -> NestedLabelRows:
             fail("nested labels", Problem(f"the {source} data are missing", hint))
         path = folder / file
     if not path.is_file():
-        hint = "name a .npz file that holds X and level, or generate rows: generate_nested_rows()"
+        hint = "name a .npz file that holds X and level, or generate rows: generate_labelled_rows()"
         fail("nested labels", Problem(f"there is no file {str(path)!r}", hint))
     hint = "save them as np.savez(path, X=features, level=depths)"
     try:
         with np.load(path, allow_pickle=False) as arrays:
             missing = [name for name in ("X", "level") if name not in arrays]
             refuse("nested labels", [Problem(f"{path.name} does not hold {name!r}", hint) for name in missing])
-            return NestedLabelRows(arrays["X"].astype(np.float32), arrays["level"].astype(np.int64))
+            return LabelledRows(arrays["X"].astype(np.float32), arrays["level"].astype(np.int64))
     except InputError:
         raise
     except (BadZipFile, OSError, EOFError, ValueError) as error:
         raise InputError("nested labels", [Problem(f"{path.name} cannot be read: {error}", hint)]) from error
 
 
-def generate_nested_rows(n: int = 1000, seed: int = 0) -> NestedLabelRows:
+def generate_labelled_rows(n: int = 1000, seed: int = 0) -> LabelledRows:
     """Generate labelled rows from clusters of normal noise.
 
     The cluster of a label lies one step away from the cluster of the next broader label.
 
     Depths occur in the proportions of the image set, 4,189 : 105 : 105 : 105 : 104.
 
-    >>> np.bincount(generate_nested_rows(500).nested_level).tolist()
+    >>> np.bincount(generate_labelled_rows(500).nested_level).tolist()
     [455, 11, 11, 12, 11]
     """
     problems = [Problem(f"n = {n} rows", "generate ten or more")] if n < 10 else []
@@ -280,4 +280,4 @@ def generate_nested_rows(n: int = 1000, seed: int = 0) -> NestedLabelRows:
     steps = np.tril(np.ones((n_depths, n_depths - 1)), -1)[depth]
     label = steps @ directions[N_CLUSTERS : N_CLUSTERS + n_depths - 1]
     features = np.where(depth[:, None] > 0, label * CLUSTER_DISTANCE, cluster) + rng.normal(size=(n, N_FEATURES))
-    return NestedLabelRows(features.astype(np.float32), depth)
+    return LabelledRows(features.astype(np.float32), depth)

@@ -173,5 +173,5 @@ def test_prices_at_which_spending_is_measured_need_not_see_all_of_many_rows(monk
     some = spend_by_price.measure_spend_by_price(scores)
     assert whole is not None
     assert some is not None
-    assert some.whole.honest[-1] == whole.whole.honest[-1]
-    assert some.whole.honest[15] == pytest.approx(whole.whole.honest[15], rel=0.1)
+    assert some.curve_of_all_folds.honest[-1] == whole.curve_of_all_folds.honest[-1]
+    assert some.curve_of_all_folds.honest[15] == pytest.approx(whole.curve_of_all_folds.honest[15], rel=0.1)

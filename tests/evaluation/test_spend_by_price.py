@@ -38,7 +38,7 @@ def scores(log: Log) -> Scores:
 def test_every_fold_spends_as_much_as_the_others_by_its_own_range(scores: Scores) -> None:
     measured = measure_spend_by_price(scores)
     assert measured is not None
-    curve, mass = measured.whole, measured.weight
+    curve, mass = measured.curve_of_all_folds, measured.weight
     assert list(curve.price) == sorted(curve.price, reverse=True)
     assert curve.expected[0] == curve.honest[0] == 0  # the cheapest plan
     dearest = measured.expected[-1] / mass
@@ -54,9 +54,10 @@ def test_the_curve_for_a_fold_is_made_without_it(scores: Scores) -> None:
     measured = measure_spend_by_price(scores)
     assert measured is not None
     others = np.arange(5) != 2
-    assert measured.without(2).honest[10] == measured.honest[10, others].sum() / measured.weight[others].sum()
-    assert measured.without(2).reach == measured.whole.reach  # the margin is that of the plan that is written
-    assert measured.whole.noise == pytest.approx(scores.paid.std(ddof=1) / np.sqrt(800) / scores.paid.mean())
+    without_fold, curve = measured.make_curve_without_fold(2), measured.curve_of_all_folds
+    assert without_fold.honest[10] == measured.honest[10, others].sum() / measured.weight[others].sum()
+    assert without_fold.reach == curve.reach  # the margin is that of the plan that is written
+    assert curve.noise == pytest.approx(scores.paid.std(ddof=1) / np.sqrt(800) / scores.paid.mean())
 
 
 def draw_noise(seed: int, n: int = 500) -> Scores:
@@ -89,7 +90,8 @@ def test_the_noise_of_a_fold_does_not_make_its_plan_seem_cheap() -> None:
         scores = draw_noise(seed)
         measured = measure_spend_by_price(scores)
         assert measured is not None
-        errors.append(measured.whole.honest[15] - measured.whole.expected[15])  # half of the customers get level 1
+        curve = measured.curve_of_all_folds
+        errors.append(curve.honest[15] - curve.expected[15])  # half of the customers get level 1
         levels = decide_at_price(scores.curves, scores.expected_costs, measured.price[15])
         at_one_price.append(estimate_policy_value_and_spend(scores, levels)[1].estimate - levels.mean())
     assert abs(np.mean(errors)) < 2.5 * np.std(errors) / np.sqrt(60)

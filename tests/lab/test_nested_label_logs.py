@@ -10,11 +10,11 @@ import pytest
 from largesse.errors import InputError
 from largesse.records import Array
 from largesse_lab.nested_label_logs import (
-    generate_nested_rows,
+    generate_labelled_rows,
     has_nested_file,
     make_bandit,
     project_features_to_level_scores,
-    read_nested_rows,
+    read_labelled_rows,
 )
 
 
@@ -117,7 +117,7 @@ def test_invalid_input_is_refused(change: dict[str, Any], message: str) -> None:
 def test_files_are_read_and_invalid_ones_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, depth = labelled(50)
     np.savez(tmp_path / "mine.npz", X=X.astype(np.float16), level=depth.astype(np.int8))
-    labels = read_nested_rows(tmp_path / "mine.npz")
+    labels = read_labelled_rows(tmp_path / "mine.npz")
     assert labels.nested_level.tolist() == depth.tolist()
     assert labels.features.dtype == np.float32
     np.savez(tmp_path / "half.npz", X=np.eye(3))
@@ -126,21 +126,23 @@ def test_files_are_read_and_invalid_ones_refused(tmp_path: Path, monkeypatch: py
     messages = {"half": "does not hold 'level'", "none": "there is no file"}
     for name, message in {**messages, "broken": "cannot be read", "objects": "cannot be read"}.items():
         with pytest.raises(InputError, match=message):
-            read_nested_rows(tmp_path / f"{name}.npz")
+            read_labelled_rows(tmp_path / f"{name}.npz")
     monkeypatch.setenv("LARGESSE_DATA", str(tmp_path / "nowhere"))
     assert not has_nested_file("images")
     with pytest.raises(InputError, match="set LARGESSE_DATA"):
-        read_nested_rows("images")
+        read_labelled_rows("images")
 
 
 def test_generated_rows_have_the_shares_of_the_images_and_separate_labels() -> None:
-    rows = generate_nested_rows(4608)
+    rows = generate_labelled_rows(4608)
     assert np.bincount(rows.nested_level).tolist() == [4189, 105, 105, 105, 104]
-    assert not np.array_equal(generate_nested_rows(100, seed=1).features, generate_nested_rows(100, seed=2).features)
+    assert not np.array_equal(
+        generate_labelled_rows(100, seed=1).features, generate_labelled_rows(100, seed=2).features
+    )
     centres = np.array([rows.features[rows.nested_level == d].mean(axis=0) for d in range(1, 5)])
     assert (np.linalg.norm(np.diff(centres, axis=0), axis=1) > 3).all()
     with pytest.raises(InputError, match="ten or more"):
-        generate_nested_rows(3)
+        generate_labelled_rows(3)
 
 
 @pytest.mark.usefixtures("real_data")
@@ -148,7 +150,7 @@ def test_generated_rows_have_the_shares_of_the_images_and_separate_labels() -> N
 def test_the_real_sets_have_the_documented_counts(name: str, width: int) -> None:
     if not has_nested_file(name):
         pytest.skip(f"the {name} data are missing: set LARGESSE_DATA")
-    rows = read_nested_rows(name)
+    rows = read_labelled_rows(name)
     assert rows.features.shape == (4608, width)
     assert np.bincount(rows.nested_level).tolist() == [4189, 105, 105, 105, 104]
     nested = make_bandit(rows.features, rows.nested_level)

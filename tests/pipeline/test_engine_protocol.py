@@ -50,9 +50,9 @@ def planned_by(engine: Engine, shop: Path, customers: Path, features: Mapping[st
     log = engine.read_log(campaign)
     model = make_model("linear").fit(log)
     opened, policy = engine.open_customers(campaign, str(customers), features), Policy(model, log.levels)
-    with engine.score(policy, opened, shop, show_no_progress) as scored:
+    with engine.score_customer_table(policy, opened, shop, show_no_progress) as scored:
         result = make_plan(campaign.spending(budget=2.0), policy, scored, show_no_progress)
-        counts = scored.write(result, [PlanTarget(shop / "plan.parquet")], show_no_progress)
+        counts = scored.write_plan_tables(result, [PlanTarget(shop / "plan.parquet")], show_no_progress)
     plan = pq.read_table(shop / "plan.parquet")
     assert counts.n == scored.n == len(plan)
     return plan
@@ -70,7 +70,7 @@ def test_constraints_see_columns_that_are_no_features(engine: Engine, shop: Path
     log = engine.read_log(campaign)
     opened = engine.open_customers(campaign, str(shop / "customers.parquet"), {"age": "number"})
     model = make_model("linear").fit(log)
-    with engine.score(Policy(model, log.levels), opened, shop, show_no_progress) as scored:
+    with engine.score_customer_table(Policy(model, log.levels), opened, shop, show_no_progress) as scored:
         customers, curves, costs = scored.collect()
     assert set(customers.features.column_names) >= {*FEATURES}
     assert curves.shape == (200, 3)

@@ -76,9 +76,9 @@ def test_a_run_gives_the_plan_and_the_numbers_of_one_machine(on_spark: Path, ran
 
 def plan_with(engine: Engine, campaign: Campaign, model: Any, source: Any, folder: Path) -> tuple[Any, Any]:
     opened, policy = engine.open_customers(campaign, source, KINDS), Policy(model, campaign.levels)
-    with engine.score(policy, opened, folder, show_no_progress) as scored:
+    with engine.score_customer_table(policy, opened, folder, show_no_progress) as scored:
         result = make_plan(campaign, policy, scored, show_no_progress)
-        counts = scored.write(result, [PlanTarget(folder / "plan.parquet")], show_no_progress)
+        counts = scored.write_plan_tables(result, [PlanTarget(folder / "plan.parquet")], show_no_progress)
     numbers = (
         result.plan.price,
         result.plan.value,
@@ -183,7 +183,7 @@ def test_rows_of_a_large_log_are_scored_where_they_are(
             open_planned_customers(capped, remote, on_cluster)
         policy = Policy(model, campaign.levels)
         own_customers = open_planned_customers(replace(campaign, customers=None), remote, on_cluster)
-        with on_cluster.score(policy, own_customers, shop, show_no_progress) as scored_log:
+        with on_cluster.score_customer_table(policy, own_customers, shop, show_no_progress) as scored_log:
             assert (scored_log.curves == model.predict(log_features(local))).all()  # type: ignore[attr-defined]
 
 

@@ -14,7 +14,7 @@ from largesse.io import ArraySpec, RecordReader, pack_value
 from largesse.records import Array
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
-from largesse.response.settings_serialisation import pack_setting
+from largesse.response.settings_serialisation import pack_constructor_argument
 from largesse.response.stacking import Stack
 
 
@@ -121,12 +121,12 @@ def test_names_of_axes_stand_for_one_length_in_a_record_and_for_the_models_own_s
 
 
 def test_models_within_settings_are_saved_by_name() -> None:
-    state = pack_setting((Stack(models=[Linear(penalty=np.inf)]), [1, 2.5]), "models")
+    state = pack_constructor_argument((Stack(models=[Linear(penalty=np.inf)]), [1, 2.5]), "models")
     inner = [{"model": "Linear", "params": {"penalty": {"float": "inf"}, "seed": 0}}]
     assert state["tuple"][0]["params"]["models"] == inner
     assert state["tuple"][1] == [1, 2.5]
     with pytest.raises(InputError, match="dict"):
-        pack_setting({}, "models")
+        pack_constructor_argument({}, "models")
 
 
 def fitted() -> tuple[dict[str, Any], dict[str, Array]]:

@@ -21,7 +21,7 @@ from largesse.response.threshold_model import (
 from largesse.stats.linear_algebra import principal_axes
 from largesse.stats.link_functions import sigmoid
 from largesse.worlds.paper_simulations import simulate
-from largesse_lab.nested_label_logs import generate_nested_rows, make_bandit
+from largesse_lab.nested_label_logs import generate_labelled_rows, make_bandit
 
 
 def shares(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, ThresholdRows]:
@@ -64,7 +64,7 @@ def test_every_threshold_is_possible_at_first() -> None:
 
 
 def test_thresholds_are_found_where_common_increments_cannot_express_them() -> None:
-    generated = generate_nested_rows(3000)
+    generated = generate_labelled_rows(3000)
     made = make_bandit(generated.features, generated.nested_level)
     own, common = (model.fit(made.log).predict(made.features) for model in (Thresholds(), Linear()))
     error = [float(np.sqrt(np.mean((curves - made.truth) ** 2))) for curves in (own, common)]

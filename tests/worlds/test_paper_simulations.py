@@ -94,7 +94,7 @@ def test_propensities_follow_the_definition(name: str) -> None:
     if name == "instrument":
         odds = np.exp(1.5 * ((x[:, :10].mean(axis=1) - 5) / 0.9)[:, None] * (k - 2))
     elif name == "confounded":
-        odds = np.exp(sim.world.surfaces[0].standardise(x)[:, None] * (k - 2) / 2)
+        odds = np.exp(sim.world.surfaces[0].compute_standardised_values(x)[:, None] * (k - 2) / 2)
     else:
         odds = x[:, :5]
     np.testing.assert_allclose(sim.propensities, odds / odds.sum(axis=1, keepdims=True))
@@ -103,7 +103,7 @@ def test_propensities_follow_the_definition(name: str) -> None:
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_truth_follows_the_definition(name: str) -> None:
     sim = simulate(name, n=30)
-    t, *u = (surface.standardise(sim.features)[:, None] for surface in sim.world.surfaces)
+    t, *u = (surface.compute_standardised_values(sim.features)[:, None] for surface in sim.world.surfaces)
     k = np.arange(5)
     z = t + k / 4 * np.exp(0.8 * u[0]) - 0.5 if u else t + (k + 1) / 5
     np.testing.assert_allclose(sim.truth, 1 / (1 + np.exp(-z)))
@@ -126,7 +126,7 @@ def test_logged_levels_follow_the_propensities(name: str) -> None:
 def test_surfaces_are_standardised_on_fresh_customers(name: str) -> None:
     fresh = simulate(name, n=1).draw(20_000, seed=1)
     for surface in fresh.world.surfaces:
-        t = surface.standardise(fresh.features)
+        t = surface.compute_standardised_values(fresh.features)
         assert t.mean() == pytest.approx(0, abs=0.04)
         assert t.std() == pytest.approx(1, abs=0.06)
 
@@ -156,8 +156,8 @@ def test_draw_gives_fresh_customers_of_the_same_world() -> None:
     assert not np.isin(fresh.features, sim.features).any()
     assert fresh.world is sim.world
     assert (fresh.noise, fresh.mix) == ("gaussian", 0.1)
-    scores = [surface.standardise(sim.features) for surface in fresh.world.surfaces]
-    np.testing.assert_array_equal(fresh.world.truth(scores), sim.truth)
+    scores = [surface.compute_standardised_values(sim.features) for surface in fresh.world.surfaces]
+    np.testing.assert_array_equal(fresh.world.compute_true_responses(scores), sim.truth)
 
 
 def test_log_carries_the_arrays() -> None:

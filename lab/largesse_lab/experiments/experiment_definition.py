@@ -40,7 +40,7 @@ class Experiment:
     random_worlds: bool = False  # whether the request may name seeds of worlds and rows of logs
     one_thread: bool = False  # whether each of several processes uses one thread
 
-    def split_methods(self, request: Request) -> tuple[list[str], list[str]]:
+    def separate_tuned_methods(self, request: Request) -> tuple[list[str], list[str]]:
         """Split the requested methods into those that need a grid search and the others."""
         names = match_methods(self.methods, request.models or list(self.methods))
         enough = request.repeats is None or request.repeats >= GRID_REPEATS

@@ -56,7 +56,7 @@ def _measure_overspend(problem: str, number: int, model: str) -> dict[str, Any]:
     new = fitted.predict(fresh.table if isinstance(fresh, RandomLog) else fresh.features)
     record: dict[str, Any] = {"problem": problem, "log": number, "model": model}
     for stage, confidence in CONFIDENCES.items():
-        spending = None if confidence is None else measured.whole
+        spending = None if confidence is None else measured.curve_of_all_folds
         for customers, curves in (("own", in_sample if confidence is None else scores.curves), ("new", new)):
             costs = expected_costs(levels, curves)
             scale = find_cost_correction(curves, costs, budget, spending, confidence or 0.5).scale

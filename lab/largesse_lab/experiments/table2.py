@@ -17,10 +17,10 @@ from largesse.response import Thresholds
 from largesse_lab.experiments.experiment_definition import PaperTable, Published
 from largesse_lab.nested_label_logs import (
     NESTED_FILES,
-    generate_nested_rows,
+    generate_labelled_rows,
     has_nested_file,
     make_bandit,
-    read_nested_rows,
+    read_labelled_rows,
 )
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 from largesse_lab.runner.method_measurement import Method, RepeatData, RepeatSource
@@ -63,7 +63,7 @@ def list_notes(summary: Mapping[str, Any]) -> list[str]:
 
 def draw_nested_repeat(name: str, repeat: int) -> RepeatData:
     """Return the log and test customers of one repeat of a nested classification data set."""
-    labelled = generate_nested_rows(GENERATED_ROWS) if name == GENERATED else read_nested_rows(name)
+    labelled = generate_labelled_rows(GENERATED_ROWS) if name == GENERATED else read_labelled_rows(name)
     nested = make_bandit(labelled.features, labelled.nested_level, seed=FIRST_DRAW + repeat)
     return RepeatData(name, repeat, nested.log, nested, TABLE2_BUDGETS)
 

@@ -63,7 +63,9 @@ def fit_and_score_log(log: Log, seed: int, name: str = "") -> ScoredLog:
         compute_scores(log, held, propensities), add_cheapest_level(mark_supported_levels(cells, log))
     )
     spending = measure_spend_by_price(scores)
-    policy = Policy(model, log.levels, spending=None if spending is None else spending.whole, unsupported=cells)
+    policy = Policy(
+        model, log.levels, spending=None if spending is None else spending.curve_of_all_folds, unsupported=cells
+    )
     return ScoredLog(log, held, propensities, scores, policy)
 
 

@@ -145,7 +145,7 @@ class WordsEncoder(ColumnEncoder):
     missing: bool
 
     @property
-    def shown(self) -> Sequence[str]:
+    def indicator_words(self) -> Sequence[str]:
         """Words that have an indicator column of their own."""
         # Without other or missing text, the last word needs none.
         return self.words if self.other or self.missing else self.words[:-1]
@@ -160,7 +160,7 @@ class WordsEncoder(ColumnEncoder):
         if self._constant:
             return []
         extra = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.missing
-        return [f"{self.name} = {word}" for word in self.shown] + extra
+        return [f"{self.name} = {word}" for word in self.indicator_words] + extra
 
     def is_sound(self) -> bool:
         """Test if the encoder's words are distinct."""
@@ -171,7 +171,7 @@ class WordsEncoder(ColumnEncoder):
         if self._constant:
             return stack_encoded_columns([], len(column))
         codes, missing = index_words(column, self.words), np.asarray(column.is_null())
-        columns = [codes == k for k in range(len(self.shown))]
+        columns = [codes == k for k in range(len(self.indicator_words))]
         if self.other:
             columns.append((codes == len(self.words)) & ~missing)
         if self.missing:

@@ -45,7 +45,7 @@ class RoleSpec:
     protected: tuple[str, ...] = ()  # columns that models of the response do not see
 
     @property
-    def coded(self) -> set[str]:
+    def plain_text_columns(self) -> set[str]:
         """Names of the text columns that stay plain text, without Arrow's dictionary encoding."""
         return {self.named[role] for role in PLAIN_TEXT_ROLES if role in self.named} - {*(self.features or ())}
 

@@ -67,7 +67,7 @@ def read_large_log(source: Any, spec: RoleSpec, most_rows: int | str, seed: int 
     max_cells, max_rows = bound_table_size(source, "log")
     if max_cells <= cells / max(ENCODED_WIDTHS.values()) if isinstance(most_rows, str) else max_rows <= most_rows:
         return None
-    batches = open_batches(source, what="log", plain=spec.coded, texts=spec.texts)
+    batches = open_batches(source, what="log", plain=spec.plain_text_columns, texts=spec.texts)
     width = sum(ENCODED_WIDTHS.get(find_feature_kind(field.type), 1) for field in batches.schema)
     max_sample = int(cells / max(width, 1)) if isinstance(most_rows, str) else int(most_rows)
     if batches.rows <= max_sample:
@@ -105,7 +105,7 @@ def _scan_columns(batches: TableBatches, spec: RoleSpec) -> _FirstPass:
     possible_features = [*possible_features, *spec.protected, *(name for name in spec.parse if name not in with_role)]
     profiles = {
         name: ColumnProfile(
-            name, batches.schema.field(name).type, batches.rows, spec.parse.get(name), name in spec.coded
+            name, batches.schema.field(name).type, batches.rows, spec.parse.get(name), name in spec.plain_text_columns
         )
         for name in names
         if name in possible_features
@@ -134,7 +134,7 @@ def _check_first_pass(batches: TableBatches, spec: RoleSpec, first_pass: _FirstP
     for name in names:
         if name in first_pass.roles.column_names:
             parsed, more_notes, more_problems = parse_text_columns(
-                first_pass.roles.select([name]), spec.parse, spec.coded
+                first_pass.roles.select([name]), spec.parse, spec.plain_text_columns
             )
             notes += more_notes
             problems += more_problems

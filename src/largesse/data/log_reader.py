@@ -98,9 +98,9 @@ def read_log(
     texts = dict.fromkeys(spec.texts, "text")
     if isinstance(source, TableBatches):
         source = source.read_all()
-    table = read_table(source, what="log", plain=spec.coded, parse=texts)
+    table = read_table(source, what="log", plain=spec.plain_text_columns, parse=texts)
     check_column_names(table.column_names, len(table), "log")
-    parsed, notes, problems = parse_text_columns(table, spec.parse, skip=spec.coded)
+    parsed, notes, problems = parse_text_columns(table, spec.parse, skip=spec.plain_text_columns)
     notes = [*list_reading_notes(table.schema), *notes]
     check = TableChecker(parsed, [*find_parse_setting_problems(spec.parse, table.column_names), *problems], notes)
     log = replace(read_role_columns(check, spec), response_value=response_value)

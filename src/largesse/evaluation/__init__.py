@@ -40,8 +40,8 @@ from largesse.evaluation.partial_identification import find_value_bounds as find
 from largesse.evaluation.plan_explanation import measure_decision_importance as measure_decision_importance
 from largesse.evaluation.plan_summary import MAX_SUMMARY_ROWS as MAX_SUMMARY_ROWS
 from largesse.evaluation.plan_summary import GroupedFeature as GroupedFeature
+from largesse.evaluation.plan_summary import PlanAverages as PlanAverages
 from largesse.evaluation.plan_summary import PlanCounts as PlanCounts
-from largesse.evaluation.plan_summary import PlanTotals as PlanTotals
 from largesse.evaluation.plan_summary import choose_explaining_features as choose_explaining_features
 from largesse.evaluation.plan_summary import count_planned_levels as count_planned_levels
 from largesse.evaluation.plan_summary import number_feature_groups as number_feature_groups

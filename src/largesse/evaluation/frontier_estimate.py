@@ -25,7 +25,7 @@ from largesse.errors import BudgetError
 from largesse.evaluation.estimators import compute_weighted_mean, restrict_policy_to_support
 from largesse.evaluation.influence_functions import Influence, widen_interval
 from largesse.evaluation.policy_estimates import (
-    LevelMeans,
+    FoldLevelMeans,
     compare_with_best_mix,
     estimate_from_influence,
     estimate_from_policy_influence,
@@ -299,7 +299,7 @@ def estimate_qini_curve(
     )
 
 
-def estimate_mix_values(scores: Scores, means: LevelMeans, estimator: str = "dr") -> tuple[UniformMixValue, ...]:
+def estimate_mix_values(scores: Scores, means: FoldLevelMeans, estimator: str = "dr") -> tuple[UniformMixValue, ...]:
     """Estimate the value of the best mix of levels for all customers, at the mean cost of every level."""
     costs = np.unique(np.average(means.cost, axis=0, weights=means.weight))
     mixed = (

@@ -25,7 +25,7 @@ from largesse.evaluation.randomisation_check import find_randomised_strata, run_
 from largesse.evaluation.within_customer_comparison import compare_levels_within_customers
 from largesse.io import to_toml
 from largesse.levels import PER_UNIT
-from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities, find_unsupported_cells
+from largesse.propensity import PropensityFeatures, encode_for_levels, estimate_propensities, find_unsupported_cells
 from largesse.records import (
     MAX_SIGNIFICANT_P,
     Array,
@@ -82,13 +82,15 @@ def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
     return check_log(log, propensities, features, seed)
 
 
-def encode_log_without_propensities(log: Log, seed: int = 0, fold: Array | None = None) -> LevelFeatures | None:
+def encode_log_without_propensities(log: Log, seed: int = 0, fold: Array | None = None) -> PropensityFeatures | None:
     """Encode the features of a log unless its propensities are given; otherwise return None."""
     return encode_for_levels(log, seed=seed, fold=fold) if log.propensity is None else None
 
 
 @limit_to_one_thread()
-def check_log(log: Log, propensities: Propensities, features: LevelFeatures | None = None, seed: int = 0) -> Checkup:
+def check_log(
+    log: Log, propensities: Propensities, features: PropensityFeatures | None = None, seed: int = 0
+) -> Checkup:
     """Check a log with given or estimated propensities."""
     sample = (
         encode_for_levels(log, MAX_BALANCE_ROWS, seed) if features is None else features.sample(MAX_BALANCE_ROWS, seed)
@@ -253,7 +255,7 @@ def _propose_propensities(
     log: Log,
     propensities: Propensities,
     dependence: IndependenceTest,
-    sample: LevelFeatures,
+    sample: PropensityFeatures,
     group: Array | None,
     seed: int,
 ) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.evaluation.randomisation_check import number_randomised_units
-from largesse.propensity import LevelFeatures
+from largesse.propensity import PropensityFeatures
 from largesse.records import MIN_LEVEL_ROWS, Array, Log, Overlap
 from largesse.stats import effective_sample_size, t_quantile
 
@@ -16,7 +16,7 @@ MIN_LEVEL_PROPENSITY = 0.01
 MAX_FALSE_DIFFERENCES = 0.01  # share of randomised logs in which any difference exceeds its limit by chance
 
 
-def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Overlap:
+def measure_overlap(log: Log, propensity: Array, features: PropensityFeatures) -> Overlap:
     """Measure each level's rows and propensities, and the balance of features before and after weighting."""
     rows, effective, smallest, answers = measure_level_overlap(log, propensity)
     names, by_level, beyond_chance = _measure_balance(log, propensity, features)
@@ -56,7 +56,7 @@ def grade_level_overlap(rows: float, effective: float, smallest: float) -> str:
     return "careful" if effective < MIN_EFFECTIVE_LEVEL_ROWS or smallest < MIN_LEVEL_PROPENSITY else "fine"
 
 
-def _measure_balance(log: Log, propensity: Array, features: LevelFeatures) -> tuple[tuple[str, ...], Array, Array]:
+def _measure_balance(log: Log, propensity: Array, features: PropensityFeatures) -> tuple[tuple[str, ...], Array, Array]:
     """Return the least balanced features, with their standardised differences before and after weighting.
 
     Beyond chance (features,) is the largest difference after weighting, where it exceeds that of randomised levels.

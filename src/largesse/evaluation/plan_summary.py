@@ -149,7 +149,7 @@ class CountedPlan:
     breaks_even: bool = False  # whether it takes every step that brings what it costs, and no other
 
 
-def sort_plans_by_budget(plan: PlanTotals, counts: PlanCounts, points: Sequence[BudgetPoint]) -> list[CountedPlan]:
+def sort_plans_by_budget(plan: PlanAverages, counts: PlanCounts, points: Sequence[BudgetPoint]) -> list[CountedPlan]:
     """Return the run's plan and the plans at other budgets, sorted by budget, without duplicates."""
     others = [
         CountedPlan(
@@ -172,7 +172,7 @@ def sort_plans_by_budget(plan: PlanTotals, counts: PlanCounts, points: Sequence[
 # -- the summary ----------------------------------------------------------------------------------------------------------
 
 
-class PlanTotals(Protocol):
+class PlanAverages(Protocol):
     """Interface of a plan with its average value and spend, its budget, and the budget's shadow price."""
 
     @property
@@ -189,7 +189,7 @@ class PlanTotals(Protocol):
 
 
 def summarise_plan(
-    plan: PlanTotals,
+    plan: PlanAverages,
     labels: Sequence[str],
     counts: PlanCounts,
     *,

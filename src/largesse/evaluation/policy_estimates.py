@@ -367,7 +367,7 @@ def measure_gain_influence(scores: Scores, policy: PolicyInfluence, estimator: s
 
 
 def compare_with_best_mix(
-    scores: Scores, policy: PolicyInfluence, estimator: str = "dr", means: LevelMeans | None = None
+    scores: Scores, policy: PolicyInfluence, estimator: str = "dr", means: FoldLevelMeans | None = None
 ) -> tuple[FoldMixes, PolicyInfluence, Influence]:
     """Return the best mix of levels for all customers at a policy's spend, and influences on its value and gain.
 
@@ -382,7 +382,7 @@ def compare_with_best_mix(
 
 
 @dataclass(frozen=True, eq=False)
-class LevelMeans:
+class FoldLevelMeans:
     """Mean value and cost of every level, estimated for each fold on the other folds."""
 
     fold: Array  # (n,) the fold of each row, as an index
@@ -412,7 +412,7 @@ class FoldMixes:
         return np.average(self.shares, axis=0, weights=self.weight)
 
 
-def estimate_level_means(scores: Scores) -> LevelMeans:
+def estimate_level_means(scores: Scores) -> FoldLevelMeans:
     """Estimate each level's mean value and cost, for each fold on the other folds."""
     _, fold = np.unique(scores.fold, return_inverse=True)
     weight = np.bincount(fold, weights=scores.weight)
@@ -436,10 +436,10 @@ def estimate_level_means(scores: Scores) -> LevelMeans:
         own = sums / np.where(empty, 1.0, weight)[:, None]
         cost = np.where(empty[:, None], sums.sum(axis=0) / weight.sum(), own)
     has_rows = np.bincount(scores.level, minlength=scores.gamma.shape[1]) >= MIN_LEVEL_ROWS
-    return LevelMeans(fold, weight, leave_out(sum_folds(scores.gamma)), cost, has_rows)
+    return FoldLevelMeans(fold, weight, leave_out(sum_folds(scores.gamma)), cost, has_rows)
 
 
-def find_best_mixes(scores: Scores, spend: float | Array, means: LevelMeans | None = None) -> FoldMixes:
+def find_best_mixes(scores: Scores, spend: float | Array, means: FoldLevelMeans | None = None) -> FoldMixes:
     """Find the mix of levels for all customers with the largest value at an average spend, for each fold.
 
     Two levels suffice: one that costs no more, and one that costs no less. Levels with too few rows for an estimate are left

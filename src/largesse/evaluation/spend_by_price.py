@@ -39,19 +39,21 @@ class FoldSpending:
     noise: float  # standard error of the mean of what all rows cost, as a share of it
 
     @property
-    def whole(self) -> SpendingCurve:
+    def curve_of_all_folds(self) -> SpendingCurve:
         """Expected and actual costs of plans (spending curve) over all folds."""
         return self._make_curve(np.ones(len(self.weight), dtype=bool))
 
-    def without(self, fold: int) -> SpendingCurve:
+    def make_curve_without_fold(self, fold: int) -> SpendingCurve:
         """Return the expected and actual costs of plans (spending curve) over all folds except one."""
         others = np.arange(len(self.weight)) != fold
-        return self._make_curve(others) if others.any() else self.whole
+        return self._make_curve(others) if others.any() else self.curve_of_all_folds
 
     def correct_expected_costs(self, fold: int, budget: float, confidence: float) -> CostCorrection:
         """Return the cost correction for a fold's plan at a budget, estimated on the other folds."""
-        expected = self.whole.expected
-        return correct_expected_costs(np.array([expected[0], *expected]), budget, self.without(fold), confidence)
+        expected = self.curve_of_all_folds.expected
+        return correct_expected_costs(
+            np.array([expected[0], *expected]), budget, self.make_curve_without_fold(fold), confidence
+        )
 
     def _make_curve(self, folds: Array) -> SpendingCurve:
         mass = float(self.weight[folds].sum())
@@ -73,7 +75,7 @@ def measure_spend_by_price(scores: Scores) -> FoldSpending | None:
     >>> measure_spend_by_price(crossfit_scores(log)) is None
     True
     >>> redeemed = replace(log, levels=Levels(costs=[0, 1, 2, 3, 4], on_redemption=True))
-    >>> curve = measure_spend_by_price(crossfit_scores(redeemed)).whole
+    >>> curve = measure_spend_by_price(crossfit_scores(redeemed)).curve_of_all_folds
     >>> curve.honest[0], curve.honest[-1] > 1
     (0.0, True)
     """

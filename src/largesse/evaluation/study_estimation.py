@@ -149,7 +149,7 @@ def make_study_from_scores(
         estimates=estimate_with_every_estimator(weight_responses(scores, plan.policy), log.cluster),
         mean_curve=scores.weight @ scores.curves / scores.weight.sum(),
         checkup=checkup,
-        spending=None if spending is None else spending.whole,
+        spending=None if spending is None else spending.curve_of_all_folds,
         best=best,
         safety=safety,
         transitions=measure_policy_changes(scores, plan.policy),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.propensity import LevelFeatures
+from largesse.propensity import PropensityFeatures
 from largesse.records import MIN_LEVEL_ROWS, Array, Estimate, Log, WithinCustomerComparison
 from largesse.stats import effective_sample_size, t_quantile
 
@@ -33,7 +33,7 @@ class _RepeatedRows:
 
 
 def compare_levels_within_customers(
-    log: Log, propensity: Array, features: LevelFeatures
+    log: Log, propensity: Array, features: PropensityFeatures
 ) -> WithinCustomerComparison | None:
     """Compare the levels within customers and among all rows; None if too few customers have several levels.
 

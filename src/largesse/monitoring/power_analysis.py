@@ -73,7 +73,7 @@ class TestArms:
     incumbent: Array | None  # None: the log's own policy, whose probabilities are known only of the rows' own levels
     name: str
 
-    def differ(self, scores: Scores) -> Array:
+    def compute_difference_probabilities(self, scores: Scores) -> Array:
         """Return each row's probability (n,) that the two arms give different levels."""
         if self.incumbent is None:
             return 1.0 - self.plan[np.arange(len(self.plan)), scores.level]
@@ -171,7 +171,7 @@ def compute_test_sizes(
 ) -> PowerAnalysis:
     """Compute the sizes of tests of the mean response, of profit and of non-inferiority."""
     weight = scores.weight / scores.weight.sum()
-    share = min(float(weight @ arms.differ(scores)), 1.0)
+    share = min(float(weight @ arms.compute_difference_probabilities(scores)), 1.0)
     value, spend = arms.compare(scores)
     cases: list[TestedOutcome] = []
     saved = -spend.estimate

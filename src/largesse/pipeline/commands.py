@@ -99,7 +99,7 @@ def run(
 
             model, held = fit_model(campaign, log, report_progress)
             log_scores = score_log(campaign, log, held, report_progress)
-            learnt = files.write_fit(folder, model, log)
+            learnt = files.write_fit_summary(folder, model, log)
             files.write_scores(folder, campaign, log, held, log_scores.checkup.propensity)
 
             # The log's own customers are planned by models that did not see them: a model knows too well whether its own rows
@@ -111,11 +111,11 @@ def run(
             policy = Policy(
                 model,
                 log.levels,
-                spending=None if spending is None else spending.whole,
+                spending=None if spending is None else spending.curve_of_all_folds,
                 unsupported=log_scores.checkup.unsupported,
                 bar_unsupported=campaign.planning.bars_unsupported_levels,
             )
-            with engine.score(policy, customers, folder, report_progress, held_out) as scored:
+            with engine.score_customer_table(policy, customers, folder, report_progress, held_out) as scored:
                 warnings: Sequence[Finding] = ()
                 if campaign.customers is not None:
                     log, log_scores, warnings = weight_scores_to_customers(campaign, policy, log, log_scores, scored)
@@ -126,7 +126,7 @@ def run(
                 n_customers, budget = scored.n, campaign.planning.average_budget(scored.n)
 
             study = evaluate_plan(campaign, log, log_scores, budget, n_customers)
-            judged = files.write_study(folder, study)
+            judged = files.write_evaluation(folder, study)
 
             report_progress("writing the report", 0.0)
             numbers = join_step_numbers(campaign, learnt, planned, judged, str(out))
@@ -170,10 +170,10 @@ def fit(
         else:
             cells = find_unsupported_cells(log, campaign.seed)
         files.write_scores(folder, campaign, log, held, propensities)
-        Policy(model, log.levels, spending=None if spending is None else spending.whole, unsupported=cells).save(
-            folder / files.POLICY_FILE
-        )
-        return files.write_fit(folder, model, log)
+        Policy(
+            model, log.levels, spending=None if spending is None else spending.curve_of_all_folds, unsupported=cells
+        ).save(folder / files.POLICY_FILE)
+        return files.write_fit_summary(folder, model, log)
 
 
 def fit_model(campaign: Campaign, log: Log, progress: Progress) -> tuple[ResponseModel, HeldOutPredictions]:
@@ -225,7 +225,7 @@ def weight_scores_to_customers(
         log = log.sample.log
     # Of rows and customers, the same model predicts the curves: held-out curves would tell them apart.
     curves = policy.expect(log).responses
-    weight, shift = weight_log_to_customers(log, curves, customers.draw(), campaign.seed)
+    weight, shift = weight_log_to_customers(log, curves, customers.draw_customer_sample(), campaign.seed)
     findings = check_customer_shift(shift)
     return log, LogScores(held, replace(scores, weight=weight), log_scores.checkup.add(findings)), findings
 
@@ -329,7 +329,7 @@ def compare_customers_with_log(
     except (LargesseError, OSError):
         return ()
     return check_customer_shift(
-        weight_log_to_customers(log, policy.expect(log).responses, customers.draw(), campaign.seed)[1]
+        weight_log_to_customers(log, policy.expect(log).responses, customers.draw_customer_sample(), campaign.seed)[1]
     )
 
 
@@ -363,7 +363,7 @@ def open_scored_customers(
             scores = load_scores(home, campaign, log, progress, refit=refit).scores
             held_out = None if source else select_customer_scores(log, scores)
             variance = measure_response_variance(log, scores.curves) if explores else variance
-    with engine.score(policy, customers, home.resolve().parent, progress, held_out) as scored:
+    with engine.score_customer_table(policy, customers, home.resolve().parent, progress, held_out) as scored:
         yield policy, variance, scored
 
 
@@ -416,7 +416,7 @@ def judge(
             new = files.copy_run_folder(batch, home)
             if log is None:
                 files.write_scores(new, campaign, judged_log, recalled.held, recalled.checkup.propensity)
-            judged = files.write_study(new, study)
+            judged = files.write_evaluation(new, study)
             files.remove_outdated_results(new, home)
         return judged
 

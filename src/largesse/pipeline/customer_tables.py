@@ -51,7 +51,7 @@ class CustomerSource:
     rows: Array | None = None  # (n,) rising: which of its rows; None: all
 
 
-def make_table_source(customers: Customers) -> CustomerSource:
+def make_in_memory_source(customers: Customers) -> CustomerSource:
     """Return a customer table in memory as a source."""
     table = customers.features
     return CustomerSource(
@@ -62,7 +62,7 @@ def make_table_source(customers: Customers) -> CustomerSource:
     )
 
 
-def make_log_source(log: Log, sample: LogSample) -> CustomerSource:
+def make_large_log_source(log: Log, sample: LogSample) -> CustomerSource:
     """Return the customers of a log larger than memory as a source, with the last row of each customer."""
     names, ids, costs, last = sample.log.features.column_names, log.customer, log.costs, log.last_rows
     rows = np.arange(len(log)) if last is None else last
@@ -166,7 +166,7 @@ def open_planned_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
     if log.sample is not None:
         names = log.seen.features.column_names
         check_memory(log.customers, len(names), len(log.levels), list_memory_reasons(campaign.planning))
-        return make_log_source(log, log.sample)
+        return make_large_log_source(log, log.sample)
     planned = log if log.last_rows is None else log.take(log.last_rows)
     table = planned.features
     if planned.protected is not None:  # rules may name protected columns, such as segments with budgets of their own

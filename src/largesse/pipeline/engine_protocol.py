@@ -17,7 +17,7 @@ import numpy as np
 
 from largesse.allocation import BudgetPoint, PriceSums, count_levels_at_budgets, count_levels_of_plans
 from largesse.campaign import Campaign
-from largesse.evaluation import CustomerSample, PlanCounts, PlanTotals
+from largesse.evaluation import CustomerSample, PlanAverages, PlanCounts
 from largesse.exploration import mix_in_uniform_levels
 from largesse.policy import Policy
 from largesse.records import Array, Customers, ExplorationSummary, Log, Progress, Scores
@@ -40,7 +40,7 @@ class Engine(Protocol):
         they are scored.
         """
 
-    def score(
+    def score_customer_table(
         self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> AbstractContextManager[ScoredCustomers]:
         """Yield the customers of an opened table with their predicted responses and costs.
@@ -81,17 +81,17 @@ class ScoredCustomers(Protocol):
     def collect(self) -> tuple[Customers, Array, Array]:
         """Return all customers in memory with their curves (n, K) and expected costs (K,) or (n, K)."""
 
-    def draw(self) -> CustomerSample:
+    def draw_customer_sample(self) -> CustomerSample:
         """Return a random sample of customers with their features and curves."""
 
     def sample_levels(self, plan: PlanResult) -> tuple[pa.Table, Array]:
         """Return the features and planned levels (m,) of a random sample of customers."""
 
-    def write(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
+    def write_plan_tables(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
         """Write a plan atomically to its tables in the customers' order, and return its counts for the report."""
 
 
-class PricedPlan(PlanTotals, Protocol):
+class PricedPlan(PlanAverages, Protocol):
     """Interface of a plan at the budget's shadow price, which decides levels batch by batch."""
 
     @property

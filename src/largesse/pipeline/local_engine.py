@@ -39,7 +39,7 @@ from largesse.evaluation import (
 )
 from largesse.io import ScratchFile, scratch_file
 from largesse.pipeline.customer_table_validation import find_repeated_hashes, hash_customers
-from largesse.pipeline.customer_tables import CustomerSource, CustomerStream, make_table_source, open_customer_table
+from largesse.pipeline.customer_tables import CustomerSource, CustomerStream, make_in_memory_source, open_customer_table
 from largesse.pipeline.engine_protocol import PlanResult, PlanTarget
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import AllowedLevels, Policy
@@ -92,14 +92,14 @@ class LocalEngine:
         return open_customer_table(campaign, source, features, self.rows)
 
     @contextmanager
-    def score(
+    def score_customer_table(
         self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> Iterator[LocalCustomers]:
         """Yield customers with predicted responses and costs, in memory or in temporary files next to `near`.
 
         `log_scores` replace the model's predictions.
         """
-        source = make_table_source(customers) if isinstance(customers, Customers) else customers
+        source = make_in_memory_source(customers) if isinstance(customers, Customers) else customers
         with ExitStack() as stack:
             with report_to(progress):
                 start_stage("scoring customers", source.n)
@@ -212,7 +212,7 @@ class LocalCustomers:
         ids = None if parts[0].customer is None else pa.concat_arrays([part.customer for part in parts])
         return Customers(features, ids), self.curves, self.costs if len(self.costs) > 1 else self.costs[0]
 
-    def draw(self) -> CustomerSample:
+    def draw_customer_sample(self) -> CustomerSample:
         """Return a random sample of customers with their features and curves."""
         return CustomerSample(self.sample.features, self.curves[self.sample.rows])
 
@@ -221,7 +221,7 @@ class LocalCustomers:
         rows = self.sample.rows
         return self.sample.features, plan.decide(rows, self.curves[rows], self._rows_of_costs(rows))[0]
 
-    def write(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
+    def write_plan_tables(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
         """Write a plan atomically to its tables in the customers' order, and return its counts for the report."""
         import pyarrow as pa
 

@@ -227,7 +227,7 @@ def convert_log_to_parquet(campaign: Campaign, target: Path) -> Path:
     return target
 
 
-def write_fit(folder: Path, model: ResponseModel, log: Log) -> dict[str, Any]:
+def write_fit_summary(folder: Path, model: ResponseModel, log: Log) -> dict[str, Any]:
     """Write the summary of a fitted model and its log, and return it as JSON types."""
     name = type(model.model_ if isinstance(model, WithCosts) else model).__name__
     return write_step(folder, FIT_STEP, summarise_fit(name, describe_model(name), model.choices_, log))
@@ -251,7 +251,7 @@ def write_plan(
         shutil.rmtree(folder / PLAN_FILE)
     paths = (folder / PLAN_FILE, *([Path(out)] if out else []))
     targets = [PlanTarget(path, path.suffix.lower() == ".csv" and not raw_ids) for path in paths]
-    counts = customers.write(result, targets, progress)
+    counts = customers.write_plan_tables(result, targets, progress)
     result.policy.save(folder / POLICY_FILE)
     summary = summarise_plan(
         result.plan,
@@ -268,7 +268,7 @@ def write_plan(
     return write_step(folder, PLANNING_STEP, summary)
 
 
-def write_study(folder: Path, study: Study) -> dict[str, Any]:
+def write_evaluation(folder: Path, study: Study) -> dict[str, Any]:
     """Write the frontier and the evaluation of a plan, and return the evaluation as JSON types."""
     import pyarrow as pa
 

@@ -120,7 +120,7 @@ def save_tried_plan(
                 policy, _, customers = opened
                 log, log_scores, _ = weight_scores_to_customers(campaign, policy, log, log_scores, customers)
         study = evaluate_plan(campaign, log, log_scores, planned["budget"]["average"], planned["customers"])
-        judged = files.write_study(new, study)
+        judged = files.write_evaluation(new, study)
         start_stage("writing the report")
         numbers = join_step_numbers(campaign, learnt, planned, judged, str(out))
         files.write_text(new / files.REPORT_FILE, render_report(numbers))

@@ -131,7 +131,7 @@ class Policy:
     tie_probability
         Probability of the dearer of two levels that tie at the price; found by `calibrate`.
     spending
-        True costs of plans on the log, where costs depend on customers' responses: `measure_spend_by_price(scores).whole`.
+        True costs of plans on the log, where costs depend on customers' responses: `measure_spend_by_price(scores).curve_of_all_folds`.
     scale
         Multiplier of expected costs that corrects them to the true costs; found by `calibrate`.
     exploration

@@ -120,7 +120,7 @@ Path: TypeAlias = tuple[tuple[Condition, bool], ...]  # conditions from the root
 
 
 @dataclass(frozen=True)
-class TreeLoss:
+class TreeFidelity:
     """Value and spend per customer of a policy and its tree, and the loss of value − shadow price × spend."""
 
     policy_value: Estimate
@@ -141,8 +141,8 @@ class PolicyTree(DisplayMixin):
     kinds: Mapping[str, Any]  # of the features in its conditions
     price: float
     budget: float  # limit of the average expected cost
-    expected: TreeLoss  # by the model, on customers outside of the tree's training data
-    held_out: TreeLoss | None = None  # by doubly robust scores, on held-out rows of a log
+    expected: TreeFidelity  # by the model, on customers outside of the tree's training data
+    held_out: TreeFidelity | None = None  # by doubly robust scores, on held-out rows of a log
 
     def __repr__(self) -> str:
         return f"PolicyTree({len(list_leaves(self.tree))} groups by {', '.join(self.kinds) or 'nothing'})"
@@ -485,7 +485,7 @@ def _make_group_condition(condition: Condition, holds: bool, plain: Mapping[str,
 # -- loss -----------------------------------------------------------------------------------------------------------------
 
 
-def _measure_expected_loss(data: TreeData, settings: TreeSettings) -> TreeLoss:
+def _measure_expected_loss(data: TreeData, settings: TreeSettings) -> TreeFidelity:
     """Measure a tree's expected loss by the response model, cross-fitted over folds of customers.
 
     Each fold is decided by a tree learnt from the other customers.
@@ -501,10 +501,10 @@ def _measure_expected_loss(data: TreeData, settings: TreeSettings) -> TreeLoss:
     value, spend, tree_value, tree_spend = (*data.average_outcomes(policy), *data.average_outcomes(levels))
     loss = (value - tree_value) - settings.price * (spend - tree_spend)
     means = (Estimate(mean, np.nan, np.nan, np.nan) for mean in (value, spend, tree_value, tree_spend, loss))
-    return TreeLoss(*means, float((policy == levels).mean()), n)  # type: ignore[call-arg, arg-type]
+    return TreeFidelity(*means, float((policy == levels).mean()), n)  # type: ignore[call-arg, arg-type]
 
 
-def _measure_held_out_loss(held: OutOfFoldPolicy, kinds: dict[str, Any], settings: TreeSettings) -> TreeLoss:
+def _measure_held_out_loss(held: OutOfFoldPolicy, kinds: dict[str, Any], settings: TreeSettings) -> TreeFidelity:
     """Measure a tree's loss on held-out rows of a log by doubly robust scores.
 
     Each fold's tree is learnt from curves of a model fitted without the fold.
@@ -522,4 +522,4 @@ def _measure_held_out_loss(held: OutOfFoldPolicy, kinds: dict[str, Any], setting
     net = replace(scores, gamma=scores.gamma - settings.price * scores.costs)
     loss = estimate_policy_difference(net, held.levels, levels).value
     values = (*estimate_policy_value_and_spend(scores, held.levels), *estimate_policy_value_and_spend(scores, levels))
-    return TreeLoss(*values, loss, same=float((held.levels == levels).mean()), rows=len(levels))
+    return TreeFidelity(*values, loss, same=float((held.levels == levels).mean()), rows=len(levels))

@@ -55,7 +55,7 @@ def estimate_propensities(
     log: Log,
     fold: Array,
     seed: int = 0,
-    features: LevelFeatures | None = None,
+    features: PropensityFeatures | None = None,
     cells: UnsupportedCells | None = None,
 ) -> Propensities:
     """Return the propensities of the logged levels, given in the log or estimated out of fold.
@@ -105,7 +105,7 @@ class _OutOfFoldLevelProbabilities:
 
 
 def _estimate_level_probabilities(
-    log: Log, fold: Array, seed: int, features: LevelFeatures
+    log: Log, fold: Array, seed: int, features: PropensityFeatures
 ) -> _OutOfFoldLevelProbabilities:
     """Estimate the probabilities of all levels for each row of a log, out of fold.
 
@@ -405,7 +405,7 @@ def _fit_calibration(
     if not varies or len(present) < 2 or training.sum() < 50 * len(present):
         return calibration
     row_weights = np.ones(int(training.sum())) if weight is None else weight[training] / weight[training].mean()
-    classifier = make_logistic_fit(100.0)(calibration.scale(logits), positions, row_weights, len(present))
+    classifier = make_logistic_fit(100.0)(calibration.make_regressors(logits), positions, row_weights, len(present))
     return replace(calibration, classifier=classifier)
 
 
@@ -413,7 +413,7 @@ def _fit_calibration(
 
 
 @dataclass(frozen=True, eq=False)
-class LevelFeatures:
+class PropensityFeatures:
     """Encoded features of rows of a log, for models that predict the level."""
 
     X: Array  # (m, p) float32
@@ -423,7 +423,7 @@ class LevelFeatures:
     encoder: Encoder
     weight: Array | None = None  # (m,) if it differs from the log's: a sample has more rows of rare levels
 
-    def sample(self, max_rows: int, seed: int = 0) -> LevelFeatures:
+    def sample(self, max_rows: int, seed: int = 0) -> PropensityFeatures:
         """Return a random sample of at most `max_rows` of the rows."""
         if len(self.rows) <= max_rows:
             return self
@@ -432,7 +432,9 @@ class LevelFeatures:
         return replace(self, X=self.X[rows], rows=self.rows[rows], weight=weight)
 
 
-def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold: Array | None = None) -> LevelFeatures:
+def encode_for_levels(
+    log: Log, max_rows: int | None = None, seed: int = 0, fold: Array | None = None
+) -> PropensityFeatures:
     """Encode the features of a log as a matrix, for models that predict the level.
 
     At most `max_rows` random rows are encoded; with folds (n,), text is encoded without the levels of a row's own fold.
@@ -454,7 +456,7 @@ def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold
     X = encoder.fit_transform(
         table, encoded_log.level, discrete=True, seed=seed, fold=None if fold is None else fold[rows]
     )
-    return LevelFeatures(X, rows, tuple(encoder.features), tuple(encoder.sources), encoder, weight)
+    return PropensityFeatures(X, rows, tuple(encoder.features), tuple(encoder.sources), encoder, weight)
 
 
 # -- doubly robust scores --------------------------------------------------------------------------------------------

@@ -72,10 +72,12 @@ class LogitCalibration:
         if self.classifier is None:
             return probabilities
         calibrated = np.zeros(probabilities.shape)
-        calibrated[:, self.classes] = self.classifier(self.scale(select_centred_logits(probabilities, self.classes)))
+        calibrated[:, self.classes] = self.classifier(
+            self.make_regressors(select_centred_logits(probabilities, self.classes))
+        )
         return calibrated
 
-    def scale(self, logits: Array) -> Array:
+    def make_regressors(self, logits: Array) -> Array:
         """Return the regressors of the calibration: standardised logits that vary, and their squares."""
         varies = self.spread > 1e-6
         scaled = (logits - self.centre)[:, varies] / self.spread[varies]

@@ -17,7 +17,11 @@ from largesse.errors import Problem, fail_not_fitted, refuse, suggest
 from largesse.io import Arrays, RecordReader, State, pack_value
 from largesse.progress import count_as_stage
 from largesse.records import Array, CandidateLoss, Card, Customers, HeldOutPredictions, Log, join_first_names
-from largesse.response.settings_serialisation import learnt_attribute_types, pack_settings, unpack_settings
+from largesse.response.settings_serialisation import (
+    learnt_attribute_types,
+    pack_constructor_arguments,
+    restore_unfitted_model,
+)
 from largesse.response.shuffled_predictions import predict_shuffled_features
 from largesse.stats import assign_folds, count_cores, run_in_threads
 
@@ -224,7 +228,7 @@ class Learner(Configurable, ABC):
         hints = learnt_attribute_types(type(self))
         at = f"{place}/" if place else ""
         learnt = {name: pack_value(getattr(self, name), hint, at + name, arrays) for name, hint in hints.items()}
-        return {"kind": type(self).__name__, "params": pack_settings(self), "learnt": learnt}
+        return {"kind": type(self).__name__, "params": pack_constructor_arguments(self), "learnt": learnt}
 
     @classmethod
     def unpack_from(cls, state: State, place: str, reader: RecordReader) -> Self:
@@ -232,7 +236,7 @@ class Learner(Configurable, ABC):
 
         They are those of `pack_into`; all models share the reader's encoder.
         """
-        model: Self = unpack_settings(cls, state["params"], reader)
+        model: Self = restore_unfitted_model(cls, state["params"], reader)
         model.encoder_ = reader.encoder
         at = f"{place}/" if place else ""
         levels = reader.unpack(state["learnt"].get("levels_"), int, f"{at}levels_", {})

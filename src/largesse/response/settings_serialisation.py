@@ -1,6 +1,6 @@
 """Conversion of a model's constructor arguments to JSON and back.
 
-`io.records` converts learnt attributes.
+`io.record_serialisation` converts learnt attributes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def learnt_attribute_types(kind: type) -> dict[str, Any]:
 # -- settings -----------------------------------------------------------------------------------------------------------
 
 
-def pack_setting(value: Any, place: str) -> Any:
+def pack_constructor_argument(value: Any, place: str) -> Any:
     """Convert a constructor argument to JSON.
 
     Arguments are numbers, text, lists and tuples of them, records of settings, and models.
@@ -43,24 +43,28 @@ def pack_setting(value: Any, place: str) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, np.generic | np.ndarray):
-        return pack_setting(value.tolist(), place)
+        return pack_constructor_argument(value.tolist(), place)
     if isinstance(value, tuple | list):
-        items = [pack_setting(item, place) for item in value]
+        items = [pack_constructor_argument(item, place) for item in value]
         return items if isinstance(value, list) else {"tuple": items}
     if hasattr(value, "pack_into"):
-        return {"model": type(value).__name__, "params": pack_settings(value)}
+        return {"model": type(value).__name__, "params": pack_constructor_arguments(value)}
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return {"settings": {name: pack_setting(item, join_field_path(place, name)) for name, item in fields.items()}}
+        return {
+            "settings": {
+                name: pack_constructor_argument(item, join_field_path(place, name)) for name, item in fields.items()
+            }
+        }
     raise make_unsavable_error(value)
 
 
-def pack_settings(model: Any) -> State:
+def pack_constructor_arguments(model: Any) -> State:
     """Convert all constructor arguments of a model to JSON."""
-    return {name: pack_setting(value, name) for name, value in model.get_params(deep=False).items()}
+    return {name: pack_constructor_argument(value, name) for name, value in model.get_params(deep=False).items()}
 
 
-def unpack_settings(kind: Any, state: Any, reader: RecordReader) -> Any:
+def restore_unfitted_model(kind: Any, state: Any, reader: RecordReader) -> Any:
     """Restore an unfitted model of a class from the JSON of its constructor arguments."""
     hints = get_type_hints(kind.__init__)
     wrong = sorted(set(check_scalar_type(state, dict, "parameters")) ^ set(kind.parameter_names()))
@@ -79,7 +83,7 @@ def _unpack_setting(state: Any, hint: Any, reader: RecordReader) -> Any:
     if set(state) == {"float"}:
         return NOT_FINITE[state["float"]]
     if set(state) == {"model", "params"}:
-        return unpack_settings(reader.find_model_class(state["model"]), state["params"], reader)
+        return restore_unfitted_model(reader.find_model_class(state["model"]), state["params"], reader)
     if set(state) == {"settings"}:
         return _unpack_setting_record(state["settings"], hint, reader)
     raise ValueError(f"parameters: {sorted(state)} is not known")

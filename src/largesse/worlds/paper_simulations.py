@@ -146,7 +146,7 @@ class _PaperSurface:
         """Return the values h (n,) of the random function at features (n, J)."""
         return _compile_surface()(features, self.a, self.b, self.c)
 
-    def standardise(self, features: Array) -> Array:
+    def compute_standardised_values(self, features: Array) -> Array:
         """Return the standardised values t (n,) of the random function at features (n, J)."""
         return (self.height(features) - self.mean) / self.sd
 
@@ -163,11 +163,11 @@ class SimulatedWorld:
         """Return a random generator for one purpose, derived from the simulation's seed."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=stream))
 
-    def features(self, n: int, rng: np.random.Generator) -> Array:
+    def draw_customer_features(self, n: int, rng: np.random.Generator) -> Array:
         """Draw the features (n, 50) of n customers."""
         return rng.random((n, _N_FEATURES)) * _CUBE_SIDES.get(self.name, 10.0)
 
-    def truth(self, scores: list[Array]) -> Array:
+    def compute_true_responses(self, scores: list[Array]) -> Array:
         """Return the true responses f (n, K) of customers, from their standardised random functions (n,)."""
         t = scores[0][:, None]
         if self.name == "confounded":
@@ -212,7 +212,7 @@ def _measure_surface_moments(world: SimulatedWorld, surfaces: tuple[_PaperSurfac
     rng = world.rng(_MOMENTS)
     heights = np.empty((len(surfaces), _MOMENT_ROWS))
     for start in range(0, _MOMENT_ROWS, _PAPER_CHUNK_ROWS):
-        features = world.features(_PAPER_CHUNK_ROWS, rng)
+        features = world.draw_customer_features(_PAPER_CHUNK_ROWS, rng)
         for surface_heights, surface in zip(heights, surfaces, strict=True):
             surface_heights[start : start + _PAPER_CHUNK_ROWS] = surface.height(features)
     return tuple(
@@ -254,9 +254,9 @@ def _compile_surface() -> Callable[[Array, Array, Array, Array], Array]:
 def _draw_customers(world: SimulatedWorld, n: int, stream: tuple[int, ...], noise: str, mix: float) -> Simulation:
     # Separate generators: another noise or mix leaves the customers as they are, so that comparisons are paired.
     feature_rng, level_rng, noise_rng = world.rng(*stream).spawn(3)
-    features = world.features(n, feature_rng)
-    scores = [surface.standardise(features) for surface in world.surfaces]
-    truth, propensities = world.truth(scores), world.propensities(features, scores, mix)
+    features = world.draw_customer_features(n, feature_rng)
+    scores = [surface.compute_standardised_values(features) for surface in world.surfaces]
+    truth, propensities = world.compute_true_responses(scores), world.propensities(features, scores, mix)
     level = draw_levels(propensities, level_rng)
     rows = np.arange(n)
     return Simulation(

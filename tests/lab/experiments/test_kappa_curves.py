@@ -10,7 +10,7 @@ from largesse.response import Linear
 from largesse.worlds import simulate
 from largesse_lab.experiments import kappa_curves, table2
 from largesse_lab.experiments.kappa_curves import BalanceTask
-from largesse_lab.nested_label_logs import generate_nested_rows
+from largesse_lab.nested_label_logs import generate_labelled_rows
 from largesse_lab.pages.markdown import Section
 from largesse_lab.runner.experiment_request import Request
 
@@ -58,7 +58,7 @@ def test_names_need_no_commas_and_data_sets_have_the_networks_of_their_table(
     monkeypatch.setitem(
         kappa_curves.KAPPA_MODELS, "CCPOvIRE", lambda _strength: models.append(WideLinear()) or models[-1]
     )
-    monkeypatch.setattr(table2, "read_nested_rows", lambda _name: generate_nested_rows(300))
+    monkeypatch.setattr(table2, "read_labelled_rows", lambda _name: generate_labelled_rows(300))
     monkeypatch.setattr(kappa_curves, "TRIED_KAPPAS", (0.0,))
     records = kappa_curves.measure(Request(["text", "averaged binary"], ("CCPOvIRE",), 1))
     assert [record["problem"] for record in records] == ["text", "averaged, binary"]

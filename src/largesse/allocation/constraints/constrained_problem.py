@@ -40,7 +40,7 @@ class LimitRow:
         """Sum a table (groups, levels) over the groups and levels of the limit."""
         return float(cells[self.groups][:, self.levels].sum())
 
-    def within(self, other: LimitRow) -> bool:
+    def is_covered_by(self, other: LimitRow) -> bool:
         """Test if the limit covers only groups and levels that another limit covers too."""
         return bool((self.levels <= other.levels).all() and np.isin(self.groups, other.groups).all())
 
@@ -226,7 +226,7 @@ def _find_limit_groups(limit: Limit, kinds: list[Segments], places: Array) -> Ar
     if limit.segments is None:
         return np.arange(len(places))
     at = [kind is limit.segments for kind in kinds].index(True)
-    return np.flatnonzero(places[:, at] == limit.segments.places[limit.segment])
+    return np.flatnonzero(places[:, at] == limit.segments.segment_numbers[limit.segment])
 
 
 def make_constrained_problem(curves: Array, costs: Array, rules: LimitRows) -> ConstrainedProblem:

@@ -64,7 +64,7 @@ class Segments:
         return self._names_and_codes[1]
 
     @cached_property
-    def places(self) -> dict[Any, int]:
+    def segment_numbers(self) -> dict[Any, int]:
         """Number of each segment, by the segment's name."""
         return {name: place for place, name in enumerate(self.names)}
 
@@ -422,7 +422,7 @@ def _find_segment_problems(limit: SegmentBudget | SegmentMinimum, n: int) -> lis
     """Return the problems of a total for a segment without customers, or of an invalid total."""
     if limit.segments.shape != (n,):
         return []  # is named once, for all segments
-    if limit.segment not in limit.segments.places:
+    if limit.segment not in limit.segments.segment_numbers:
         hint = suggest(str(limit.segment), [str(known) for known in limit.segments.names])
         return [Problem(f"{limit.setting.word} names {limit.segment!r}, which no customer is in", hint)]
     total = number_or_none(limit.total)

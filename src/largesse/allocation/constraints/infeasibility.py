@@ -66,7 +66,7 @@ def _sum_extreme_use(instance: ConstrainedProblem, row: LimitRow) -> Array:
 
 
 def _caps_limit(other: LimitRow, row: LimitRow) -> bool:
-    return other.sign > 0 and other.money == row.money and row.within(other)
+    return other.sign > 0 and other.money == row.money and row.is_covered_by(other)
 
 
 def make_infeasible_error(instance: ConstrainedProblem) -> BudgetError:

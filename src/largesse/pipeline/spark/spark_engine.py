@@ -331,12 +331,12 @@ class SparkEngine:
         return replace(table, spec=spec)
 
     @contextmanager
-    def score(
+    def score_customer_table(
         self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> Iterator[ScoredCustomers]:
         """Yield scored customers: on the executors, or on the driver if it has read them."""
         if not isinstance(customers, SparkTable):
-            with self._local.score(policy, customers, near, progress, log_scores) as scored:
+            with self._local.score_customer_table(policy, customers, near, progress, log_scores) as scored:
                 yield scored
             return
         with ExitStack() as stack:
@@ -428,7 +428,7 @@ class SparkCustomers:
         got = f"{settings} need all customers on the driver; these {self.n:,} customers are on the executors"
         fail("customers", Problem(got, "open the customers with the campaign that has these settings"))
 
-    def write(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
+    def write_plan_tables(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
         """Write a plan atomically in the customers' order, and return its counts for the report.
 
         The driver writes the files, from chunks that the executors made; a table or an address is written by the executors.
@@ -455,7 +455,7 @@ class SparkCustomers:
                 self._write_table(task, self.target)
         return counts[0]
 
-    def draw(self) -> CustomerSample:
+    def draw_customer_sample(self) -> CustomerSample:
         """Return a random sample of customers with their features and curves."""
         (_, curves, _), features = self._draw_cached_sample(0.0)
         return CustomerSample(features, curves)

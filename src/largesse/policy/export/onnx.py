@@ -243,7 +243,7 @@ def _write_word_index(writer: OnnxWriter, value: Value, missing: int, unseen: in
 def _write_word_indicators(writer: OnnxWriter, value: Value) -> str:
     column = value.facts["column"]
     code = _write_word_index(writer, value, -1, len(column.words))
-    wanted = [*range(len(column.shown)), *[len(column.words)] * column.other, *[-1] * column.missing]
+    wanted = [*range(len(column.indicator_words)), *[len(column.words)] * column.other, *[-1] * column.missing]
     return writer.cast(
         writer.add_node("Equal", [code, writer.add_constant(np.array([wanted], dtype=np.int64))]), "DOUBLE"
     )

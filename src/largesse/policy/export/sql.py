@@ -452,7 +452,7 @@ def _write_word_indicators(writer: SqlWriter, value: Value) -> list[SqlExpressio
         write_indicator(f"{raw.text} = {quote_sql_text(word)}")
         if can_store_text(writer.dialect, word)
         else SqlExpression(no)
-        for word in column.shown
+        for word in column.indicator_words
     ]
     if column.other:
         listed = f" AND {raw.text} NOT IN ({', '.join(literals)})" if literals else ""
