@@ -167,7 +167,8 @@ def _read_records(path: Path | None) -> Records:
 
 def describe_experiment_run(options: ExperimentRunOptions, records: Records) -> Mapping[str, Any]:
     """Return facts about an experiment run: command, machine, date, repeats, and package versions."""
-    repeats = {record[key] for record in records for key in ("repeat", "seed", "log", "world") if key in record}
+    numbers = {record[key] for record in records for key in ("repeat", "seed", "log", "world") if key in record}
+    repeats = {number for number in numbers if isinstance(number, int)}  # a log may have a name
     # The versions on another machine are unknown here.
     versions = {} if options.machine else {name: version for name in PACKAGES if (version := _find_version(name))}
     return {
