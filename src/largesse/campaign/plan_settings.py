@@ -96,7 +96,7 @@ class PlanSettings:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Table columns with customers' values of each constraint, one column per level, by constraint name."""
+        """Names of the customer columns, one per level, that hold limits such as eligibility, by constraint."""
         return {word: self.constraints[word] for word in CUSTOMER_COLUMN_KEYS if word in self.constraints}
 
     @property

@@ -38,7 +38,7 @@ class SimpleRule:
     shares: Array  # (groups, K)
 
     def tabulate(self) -> RuleTable:
-        """Return the simple rule as a table record."""
+        """Return the rule as a record with the level shares of each customer group."""
         return RuleTable(self.column, self.groups, tuple(tuple(row) for row in self.shares.tolist()))
 
     def describe(self, levels: Levels) -> str:

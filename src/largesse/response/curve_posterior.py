@@ -108,7 +108,7 @@ def fit_curve_posterior(log: Log, curves: Array, fold: Array, weight: Array, row
     parts = _split_scores(link.to_scores(curves), fold, weight, scored.level)
     deviation = parts.deviation[np.arange(len(rows)), scored.level]
     tilt = parts.place * parts.lift[scored.level]
-    design = np.column_stack([np.ones(len(rows)), parts.base, scored.increment_indicators(), tilt, deviation])
+    design = np.column_stack([np.ones(len(rows)), parts.base, scored.level_indicators(), tilt, deviation])
     start = np.concatenate([[0.0, 1.0], parts.ladder[1:], [0.0, 1.0]])
     score = design @ start
     precision = np.full(len(start), WEAK_PRECISION)

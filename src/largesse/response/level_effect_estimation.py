@@ -228,8 +228,8 @@ class ScoredRows:
         mean = float(self.weight @ self.response / (self.weight.sum() or 1.0))
         return float(Link(self.link.binary).to_scores(np.array([mean]))[0])
 
-    def increment_indicators(self) -> Array:
-        """Return indicators (n, K−1) of the level of each row, without the first level."""
+    def level_indicators(self) -> Array:
+        """Return indicators (n, K−1) of each row's level; rows of the first level have zeros only."""
         return np.eye(len(self.doses))[self.level][:, 1:]
 
     def inverse_weights(self) -> Array:
@@ -402,7 +402,7 @@ def fit_level_effects(rows: ScoredRows, base: Array, *, slope: bool = True) -> L
     effects for confounding that the base scores miss.
     """
     moves = slope and bool(base.std() > MIN_BASE_SPREAD)
-    design = np.column_stack([np.ones(len(base)), *([base] if moves else []), rows.increment_indicators()])
+    design = np.column_stack([np.ones(len(base)), *([base] if moves else []), rows.level_indicators()])
     offset = np.zeros(len(base)) if moves else base
     first = 2 if moves else 1
     start = np.zeros(design.shape[1])

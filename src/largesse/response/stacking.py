@@ -201,7 +201,7 @@ def _standardise_base(base: Array, middle: float, spread: float) -> Array:
 def _fit_base_weights(rows: ScoredRows, bases: Array) -> Array:
     """Fit the weights (M,) of the stacked models' mean scores over levels (n, M), together with level effects."""
     M = bases.shape[1]
-    design = np.column_stack([np.ones(len(bases)), bases - bases.mean(axis=0), rows.increment_indicators()])
+    design = np.column_stack([np.ones(len(bases)), bases - bases.mean(axis=0), rows.level_indicators()])
     q = design.shape[1]
     start = np.zeros(q)
     start[0], start[1 : M + 1] = rows.mean_score, 1.0 / M

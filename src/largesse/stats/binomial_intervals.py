@@ -43,7 +43,7 @@ def mark_binary_successes(outcome: Array) -> Array | None:
 
 
 def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: float) -> tuple[float, float]:
-    """Return the minimum distances from a mean of binary outcomes to its lower and upper confidence limits."""
+    """Return the smallest half-widths, below and above the mean, of an interval for binary outcomes."""
     whole = float(len(answers.yes)) if weight is None else float(weight.sum())
     stakes = (answers.stakes if weight is None else weight * answers.stakes) / whole
     ends, squares = [], 0.0

@@ -22,7 +22,7 @@ MIN_SHOWN_PRICE_CHANGE = 0.0005  # a smaller change is "at all"
 
 
 def view_explanations(numbers: Numbers, units: Units) -> View | None:
-    """Return the template values of typical customers and other shadow prices; None without examples."""
+    """Return the template values that explain the levels of typical customers; None without examples."""
     why = numbers["why"]
     if not why["examples"]:
         return None

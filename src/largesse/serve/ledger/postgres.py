@@ -153,7 +153,7 @@ class PostgresSession:
         return self.fetch_together([(sql, values)])[0]
 
     def fetch_together(self, queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
-        """Return the rows of several queries, sent in one message after all earlier statements."""
+        """Send waiting statements and several queries in one message, and return the rows of the queries."""
         statements = [self._bind_values(sql, values) for sql, values in queries]
         results = self._send_statements(statements)
         n_before = len(results) - len(statements)
