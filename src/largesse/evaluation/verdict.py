@@ -6,7 +6,7 @@ Two measurements of the same gain are combined by their precision:
   compared with its own best mix, have a smaller mean gain, since the best mix of a draw is better than that of the mean curves.
   The expectation lies between the two. Its error has three parts: the spread of the draws; an error in proportion to the promise,
   since the common assumptions of all draws can be wrong; and a share of the log's standard error, since a log that shows little
-  informs the model little. Errors have a t distribution of 1.5 degrees of freedom: where the posterior is wrong, it is very wrong.
+  informs the model little. Errors have a t distribution of 1.25 degrees of freedom: where the posterior is wrong, it is very wrong.
 - *The log's.* The doubly robust gain with its standard error.
 
 Four numbers calibrate the first: `DRAW_SHARE`, the way from the promise to the mean of the draws, and the weights of the three parts,
@@ -54,7 +54,7 @@ MAX_DRAW_ROWS = 20_000  # rows whose curves are drawn
 MAX_POSTERIOR_ROWS = 200_000  # rows that the posterior is fitted to
 MIN_VERDICT_ROWS = 100
 DRAW_SHARE, DRAW_FACTOR, PROMISE_ERROR, LOG_ERROR = 0.3, 0.4, 0.2, 0.06  # calibration of the model's gain; see above
-MODEL_FREEDOM = 1.5  # degrees of freedom of the model's errors
+MODEL_FREEDOM = 1.25  # degrees of freedom of the model's errors
 ROUNDING = 1e-12  # smaller gains and standard errors are rounding errors
 CONTRADICTION = 2.5  # standard errors of the difference between model and log
 PROBABLE, IMPROBABLE = 0.6, 0.4  # between them there is no difference worth having
@@ -271,7 +271,8 @@ def _choose_recommendation(options: tuple[GainEvidence, ...], safety: PolicyGain
 
 
 def _grade_evidence(option: GainEvidence, at_least: float | None) -> str:
-    if at_least is not None and at_least > 0 and option.probability >= CERTAIN:
+    shown = at_least is not None and at_least > 0 and option.probability >= CERTAIN
+    if shown and not option.contradiction:  # of four wrong proofs in 135, two contradict the model
         return "proved"
     if option.probability >= VERY_PROBABLE:
         return "best bet"
