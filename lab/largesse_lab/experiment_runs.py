@@ -37,6 +37,8 @@ PACKAGES = (
     "xgboost",
     "perpetual",
     "tabpfn",
+    "obp",
+    "skdr-eval",
 )  # whose versions are recorded
 NOTES_MARK = "<!-- notes: kept when this page is written again -->"
 

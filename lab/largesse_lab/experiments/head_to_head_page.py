@@ -218,9 +218,9 @@ def _draw_leads(section: Section, logs: Sequence[Mapping[str, Any]], first: str)
     rows = []
     for log in logs:
         for model, cell in log["cells"].items():
-            lead = next(iter(cell.get("budgets", {}).values()), {}).get("lead")
-            if lead and model != first:
-                rows.append({"panel": log["log"], "label": model, **dict(zip(END_NAMES, lead, strict=True))})
+            leads = [budget["lead"] for budget in cell.get("budgets", {}).values()]
+            if model != first and leads and leads[0]:
+                rows.append({"panel": log["log"], "label": model, **dict(zip(END_NAMES, leads[0], strict=True))})
     if rows:
         title = f"Value of the plans of {first} minus those of each method, on real logs"
         note = "The smallest budget, in units of each log's response, with 95 % intervals."
