@@ -150,7 +150,7 @@ INTERVAL_PEERS_SETUP = (
 )
 INTERVAL_PEERS_EXPERIMENT = table_experiment(
     "peer_intervals",
-    "Intervals beside obp and skdr-eval",
+    "Intervals next to obp and skdr-eval",
     measure,
     tabulate,
     setup=INTERVAL_PEERS_SETUP,
