@@ -192,7 +192,7 @@ def find_budget_problems(budget: Any, name: str = "the budget", *, unlimited: bo
 
 
 def find_response_value_problems(value: Any) -> list[Problem]:
-    """Return a problem unless the value of a response is None or a positive number.
+    """Return a problem unless `response_value` (money per unit of response) is None or a positive number.
 
     >>> find_response_value_problems(0.35), find_response_value_problems(None)
     ([], [])

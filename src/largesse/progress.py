@@ -48,7 +48,7 @@ class ProgressTracker:
         self._thread = threading.get_ident()
 
     @property
-    def is_mine(self) -> bool:
+    def is_creating_thread(self) -> bool:
         """True in the thread that created the tracker.
 
         Work shared with other threads is reported by the waiting thread.
@@ -57,7 +57,7 @@ class ProgressTracker:
 
     def __call__(self, stage: str, done: float, /) -> None:
         """Start a stage, or report the completed share of the current stage."""
-        if not self.is_mine:
+        if not self.is_creating_thread:
             return
         if stage != self.stage:
             self.start(stage)
@@ -75,7 +75,7 @@ class ProgressTracker:
 
     def end(self) -> None:
         """End the current stage."""
-        if self.is_mine:
+        if self.is_creating_thread:
             self.stage = ""
 
     def track(self, items: Iterable[Part], weights: Sequence[float]) -> Iterator[Part]:
@@ -136,7 +136,7 @@ _current: ContextVar[ProgressTracker | None] = ContextVar("tracker", default=Non
 
 def _get_tracker() -> ProgressTracker | None:
     tracker = _current.get()
-    return tracker if tracker is not None and tracker.is_mine else None
+    return tracker if tracker is not None and tracker.is_creating_thread else None
 
 
 @contextmanager

@@ -526,13 +526,13 @@ def dictionary_encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
 
 
 def list_reading_notes(schema: pa.Schema) -> list[str]:
-    """Return the notes for the user on a table's encoding, which the reader stored in the schema."""
+    """Return the reader's notes on a table's encoding, from the metadata of the table's schema."""
     note = (schema.metadata or {}).get(NOTE_KEY)
     return [] if note is None else [note.decode()]
 
 
 def _dictionary_encode_column(column: pa.ChunkedArray, *, plain: bool) -> pa.ChunkedArray:
-    """Dictionary-encode a text column; decode a dictionary of numbers or dates."""
+    """Dictionary-encode a text column; convert dictionary-encoded numbers or dates to a plain column."""
     import pyarrow as pa
 
     kind, wanted = column.type, pa.dictionary(pa.int32(), pa.string())

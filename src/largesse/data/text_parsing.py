@@ -2,6 +2,7 @@
 
 A column that can be read in one way only (15,09 or 1.234,56 or 5 EUR or 31.12.2024) is parsed, with a note. An ambiguous column
 (1,234) stays text, with a note that asks for `parse`. Only the digits 0 to 9 make numbers.
+The words of a column are its distinct texts.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ SAMPLED_CELLS = 1000  # values that are inspected before a whole column
 
 @dataclass(frozen=True)
 class NumberNotation:
-    """Number notation of a text column (decimal point, decimal comma), with the words that are not numbers."""
+    """Number notation of a text column (decimal point, decimal comma), with the texts that are not numbers."""
 
     way: str  # decimal point, decimal comma, plain, ambiguous or none
     unit: str = ""
@@ -73,7 +74,7 @@ class NumberNotation:
 
     @property
     def certain(self) -> bool:
-        """True if every word is a number in exactly one notation."""
+        """True if every text is a number in exactly one notation."""
         return not self.odd and (self.way in GROUP_MARKS or (self.way == "plain" and bool(self.unit)))
 
 
@@ -137,7 +138,7 @@ def parse_expected_kinds(table: pa.Table, expected: Mapping[str, str]) -> pa.Tab
 
 
 def detect_number_notation(words: Sequence[str]) -> NumberNotation:
-    """Detect the notation of numbers that are written as words.
+    """Detect the notation of numbers that are stored as text.
 
     >>> detect_number_notation(["15,09", "7"]).way, detect_number_notation(["1,234"]).way, detect_number_notation(["5 EUR", "10 EUR"]).unit
     ('decimal comma', 'ambiguous', 'EUR')
@@ -166,7 +167,7 @@ def _fits_notation(body: str, way: str) -> bool:
 
 
 def parse_number(word: str, way: str) -> float:
-    """Parse a word as a number in a given notation; return NaN if it is not one."""
+    """Parse a text as a number in a given notation; return NaN if it is not one."""
     shape = NUMBER_SHAPE.fullmatch(word)
     if shape is None:
         return float("nan")
@@ -186,7 +187,7 @@ def is_plain_number(text: str) -> bool:
 
 
 def parse_numbers(words: Sequence[str]) -> list[float] | None:
-    """Parse words as numbers; return None unless exactly one notation fits all of them.
+    """Parse texts as numbers; return None unless exactly one notation fits all of them.
 
     Yes and no become 1 and 0.
     """
@@ -200,7 +201,7 @@ def parse_numbers(words: Sequence[str]) -> list[float] | None:
 
 
 def replace_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.ChunkedArray:
-    """Replace each word of a text column by its parsed value."""
+    """Replace each distinct text of a column by its parsed value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -223,12 +224,12 @@ def _parse_if_unambiguous(name: str, column: pa.ChunkedArray) -> tuple[pa.Chunke
 
 
 def look_like_numbers_or_dates(words: Sequence[str]) -> bool:
-    """Test if some of the words look like numbers or dates."""
+    """Test if some of the texts look like numbers or dates."""
     return any(NUMBER_SHAPE.fullmatch(word) or DAY_MONTH_DATE.fullmatch(word) for word in words)
 
 
 def detect_word_notation(name: str, words: list[str], some_words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Detect the number or date notation of a column's words; None unless exactly one fits.
+    """Detect the number or date notation of a column's distinct texts; None unless exactly one fits.
 
     `words` are sorted by frequency.
 
@@ -258,7 +259,7 @@ def detect_word_notation(name: str, words: list[str], some_words: Sequence[str])
 
 
 def convert_words(words: Sequence[str], way: str) -> list[Any]:
-    """Convert words to numbers or dates in a known notation."""
+    """Convert texts to numbers or dates in a known notation."""
     dates = way in ("day first", "month first")
     return [_parse_date(word, way) if dates else parse_number(word, way) for word in words]
 
@@ -342,7 +343,7 @@ def parse_column(name: str, column: pa.ChunkedArray, way: Any, problems: list[Pr
 
 
 def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[Problem]]:
-    """Parse words in a given notation, and return their values and problems."""
+    """Parse a column's distinct texts in a given notation, and return their values and problems."""
     if isinstance(way, Mapping):
         known = {str(word).strip().casefold(): float(value) for word, value in way.items()}
         values: list[Any] = [known.get(word.strip().casefold()) for word in words]
@@ -415,7 +416,7 @@ def suggest_notations(column: pa.ChunkedArray) -> NotationSuggestion | None:
 
 
 def _may_hold_numbers(column: pa.ChunkedArray) -> bool:
-    """Test if some sampled words of a text column look like numbers or dates."""
+    """Test if some sampled values of a text column look like numbers or dates."""
     sample = column.take(np.arange(0, len(column), max(len(column) // SAMPLED_CELLS, 1)))
     return any(
         NUMBER_SHAPE.fullmatch(word)

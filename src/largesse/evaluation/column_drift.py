@@ -49,7 +49,7 @@ def _sample_one_row_per_cluster(table: pa.Table, cluster: Array | None, seed: in
 
 
 def _compare_columns(before: pa.ChunkedArray, after: pa.ChunkedArray) -> tuple[float, float]:
-    """Return the population stability index of a column between two tables, and the p-value of no change."""
+    """Return a column's population stability index between two tables, and the p-value of equal distributions."""
     if find_feature_kind(before.type) != find_feature_kind(after.type):
         return float("inf"), 0.0
     grouping = find_grouping_rule(before, N_GROUPS)

@@ -76,13 +76,13 @@ def compute_scores(log: Log, held: HeldOutPredictions, propensities: Propensitie
         paid=paid,
         weight=log.weights,
         cluster=log.cluster,
-        face=_list_listed_costs(log) if levels.on_redemption else None,
+        face=_select_listed_costs(log) if levels.on_redemption else None,
         paid_as="observed" if levels.observed else "redeemed" if levels.on_redemption else "listed",
     )
 
 
 def restrict_scores_to_support(scores: Scores, allowed: Array | None) -> Scores:
-    """Replace scores at unsupported levels by the scores at the supported levels that replace these levels."""
+    """Replace the scores of each row's unsupported levels by the scores of supported levels."""
     if allowed is None or allowed.all():
         return scores
     supported = map_to_supported_levels(allowed)
@@ -95,12 +95,12 @@ def compute_paid_costs(log: Log) -> Array:
     """Return the cost (n,) that each logged row incurred."""
     if log.paid is not None:
         return log.paid
-    paid = _list_listed_costs(log) * (np.maximum(log.response, 0.0) if log.levels.on_redemption else 1.0)
+    paid = _select_listed_costs(log) * (np.maximum(log.response, 0.0) if log.levels.on_redemption else 1.0)
     return paid + np.where(log.level > 0, log.levels.contact_cost, 0.0)
 
 
-def _list_listed_costs(log: Log) -> Array:
-    """Return the price-list cost (n,) of each row's logged level."""
+def _select_listed_costs(log: Log) -> Array:
+    """Return the listed cost (n,) of each row's logged level."""
     face = log.costs if log.costs is not None else log.levels.common_costs
     assert face is not None  # a log is read with its costs
     logged: Array = np.broadcast_to(face, (len(log), len(log.levels)))[np.arange(len(log)), log.level]

@@ -300,7 +300,7 @@ def estimate_qini_curve(
 
 
 def estimate_mix_values(scores: Scores, means: FoldLevelMeans, estimator: str = "dr") -> tuple[UniformMixValue, ...]:
-    """Estimate the value of the best mix of levels for all customers, at the mean cost of every level."""
+    """Estimate the value of the best mix of levels for all customers, with each level's mean cost as the spend."""
     costs = np.unique(np.average(means.cost, axis=0, weights=means.weight))
     mixed = (
         measure_policy_influence(scores, find_best_mixes(scores, float(cost), means).policy, estimator)

@@ -21,7 +21,7 @@ class NonzeroResponses:
     sizes: Array | None = None  # (n,) what a yes adds to the outcome of any row; None: amounts of any size
 
     def convert_to_costs(self, face: Array | None) -> NonzeroResponses:
-        """Return the rows with nonzero costs, for costs that are paid on redemption."""
+        """Convert the nonzero responses to costs that are paid on redemption: response × listed cost."""
         return self if self.sizes is None or face is None else replace(self, sizes=np.maximum(self.sizes, 0.0) * face)
 
 
@@ -63,7 +63,7 @@ class Influence:
         return self._map_arrays(lambda part: part * factor)
 
     def shift(self, constant: float) -> Influence:
-        """Return the influence on the estimate plus a constant."""
+        """Return the influence on an estimate that is larger by a constant."""
         return replace(self, values=self.values + constant)
 
     def mask_other_rows(self, rows: Array) -> Influence:

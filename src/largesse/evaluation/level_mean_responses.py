@@ -76,7 +76,7 @@ def measure_mean_responses(log: Log, propensity: Array) -> MeanResponseCurve:
 
 
 def _score_weighted_mean(log: Log, propensity: Array, weight: Array, level: int) -> tuple[Array, Array]:
-    """Return influence values (n,) of the weighted mean response at a level, and their part due to responses."""
+    """Return influence values (n,) of a level's weighted mean response, and the responses' contributions to them."""
     ratio = (log.level == level) / propensity
     share = float(weight @ ratio) / float(weight.sum())
     if not share > 0:

@@ -486,7 +486,7 @@ def _is_lowered_by_all_levels(curve: MeanResponseCurve, levels: int, threshold: 
 
 
 def _ask_if_less_is_better(curve: MeanResponseCurve, labels: tuple[str, ...]) -> str:
-    """Write the question if a lower response is better."""
+    """Write the text that asks if lower responses are better, with the mean response at each level."""
     first, *others = (f"{mean.estimate:.3g} at {label!r}" for label, mean in zip(labels, curve.weighted, strict=True))
     means = f"{first}, {', '.join(others[:MAX_LISTED_FALLS])}" + (" …" if len(others) > MAX_LISTED_FALLS else "")
     return (

@@ -110,7 +110,7 @@ def _bound_chance_differences(
 
 
 def _select_largest_differences(columns: Array) -> Array:
-    """Return the differences of largest absolute value over columns (2, K), from (2, columns, K)."""
+    """Return the largest differences by absolute value over a feature's columns, before and after weighting (2, K)."""
     place = np.abs(columns).argmax(axis=1)
     return np.take_along_axis(columns, place[:, None], axis=1)[:, 0]
 

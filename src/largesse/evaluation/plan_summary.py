@@ -91,7 +91,7 @@ def choose_explaining_features(features: pa.Table, levels: Array) -> tuple[Group
 
 
 def number_feature_groups(features: Sequence[GroupedFeature], table: pa.Table) -> tuple[Array, int]:
-    """Return each customer's group number for every feature (n, features + 1), and the number of groups."""
+    """Return each customer's group numbers, by feature and overall (n, features + 1), and the number of groups."""
     starts = np.cumsum([0, *(len(feature.grouping.labels) for feature in features)])
     codes = [feature.grouping.assign_groups(table.column(feature.feature)) for feature in features]
     numbered = [np.asarray(code, dtype=np.int64) + start for code, start in zip(codes, starts, strict=False)]

@@ -468,7 +468,7 @@ def find_best_mixes(scores: Scores, spend: float | Array, means: FoldLevelMeans 
 
 
 def choose_mix_name(mix: Array) -> str:
-    """Return the report's name of a mix of levels that is the same for all customers."""
+    """Name a mix of levels for the report: "everyone the same" or "a random mix"."""
     return "everyone the same" if _count_mixed_levels(mix) == 1 else "a random mix"
 
 

@@ -1,4 +1,4 @@
-"""Lower confidence bounds of gains over the best mix of levels for all customers, by plan and simple rule.
+"""Lower confidence bounds, from the log alone, of a policy's and a simple rule's gains over a mix of levels.
 
 The gain of an option is measured against the best uniform mix at the option's own spend. With 95 % confidence the gains of *all*
 options lie above their bounds, so the bound of the chosen one holds after choosing (PoLeCe, arXiv 2502.10653). A bound
@@ -38,7 +38,7 @@ def bound_policy_gains(
     estimator: str = "dr",
     learnt: bool = False,
 ) -> PolicyGainBounds:
-    """Bound the gains of a policy and a simple rule over the best mix of levels for all customers, by the log.
+    """Find lower bounds, from the log alone, of a policy's and a simple rule's gains over the best mix of levels.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def bound_policy_gains(
             if log.response_value is None
             else estimate_from_influence(scores, influence.profit(log.response_value))
         )
-        guaranteed = None if reason else _guarantee_value(scores, option, policy_folds, len(policies))
+        guaranteed = None if reason else _bound_value_from_below(scores, option, policy_folds, len(policies))
         bound = _bound_gain(gain, critical_value)
         options.append(
             PolicyOption(*name, *estimate_from_policy_influence(scores, influence), gain, bound, guaranteed, profit)
@@ -97,7 +97,7 @@ def _bound_gain(gain: Estimate, critical_value: float) -> float | None:
     return float(min(gain.low, gain.estimate - critical_value * gain.se)) if np.isfinite(gain.low) else None
 
 
-def _guarantee_value(scores: Scores, policy: Array, parts: int, options: int) -> float:
+def _bound_value_from_below(scores: Scores, policy: Array, parts: int, options: int) -> float:
     """Return a lower confidence bound of a policy's value from importance-weighted responses."""
     rows = weight_responses(scores, policy)
     terms = np.maximum(rows.ratio * rows.outcome, 0.0)

@@ -1,4 +1,4 @@
-"""Estimated actual spend of plans at each shadow price, if costs depend on responses.
+"""Doubly robust estimates of the spend of plans at each shadow price, if costs depend on responses.
 
 At each of a range of spends every row gets the level that its out-of-fold curves and costs choose. The model's expected cost of
 such a plan and its doubly robust estimate from the log are two means over the same rows. Their ratio is not one: a
@@ -29,7 +29,7 @@ MAX_UNSAMPLED_ROWS, PRICE_SAMPLE_ROWS = (
 
 @dataclass(frozen=True, eq=False)
 class FoldSpending:
-    """Expected and actual costs of plans at each shadow price, summed by fold."""
+    """Costs of plans at each shadow price, summed by fold: by the model and by doubly robust estimates."""
 
     price: Array  # (m,) falling
     expected: Array  # (m, folds)

@@ -248,7 +248,7 @@ def interpolate_estimate(known: Sequence[tuple[float, Estimate]], budget: float)
 def _interpolate_gain(
     study: StudySummary, budget: float, value: Estimate | None, spend: Estimate | None
 ) -> Estimate | None:
-    """Interpolate the gain over the best mix of levels that is the same for all customers, at equal spend.
+    """Interpolate a plan's gain over the best mix of levels for all customers at the same spend.
 
     The value of the best mix bends where it reaches a level, so it is computed at the spend itself, not on a line.
     """
@@ -263,5 +263,5 @@ def _interpolate_gain(
 
 
 def interpolate_mix_value(mixes: Sequence[UniformMixValue], spend: float) -> float:
-    """Interpolate the value at a spend of the best mix of levels that is the same for all customers."""
+    """Interpolate the value of the best mix of levels for all customers at a spend."""
     return float(np.interp(spend, [mix.spend for mix in mixes], [mix.value for mix in mixes]))

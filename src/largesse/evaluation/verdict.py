@@ -154,7 +154,7 @@ class PredictedGain:
 
 
 def predict_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int = 0) -> list[PredictedGain] | None:
-    """Predict each policy's gain from the response curves; None if the curves have no known errors."""
+    """Predict each policy's gain from the response curves; None if the curves' errors cannot be estimated."""
     n = len(scores.level)
     some = sample_rows(n, MAX_POSTERIOR_ROWS, seed)
     weight = scores.weight.copy()

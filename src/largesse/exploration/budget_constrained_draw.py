@@ -1,4 +1,4 @@
-"""Random draws of levels whose total cost stays within a budget, by rejection of other draws.
+"""Random draws of levels, repeated until their total cost stays within a budget (rejection sampling).
 
 Independent draws cost the budget on average, and more in every second draw. So the expected cost is a little below the budget,
 and draws are repeated until the total lies in a window around its expectation that ends at the budget. A window that is open

@@ -207,7 +207,7 @@ def _refuse_small_budget() -> NoReturn:
 def solve_neyman_allocation(
     spread: Array, terms: Array, limits: Array, least: Array, start: Array
 ) -> tuple[Array, Array, float]:
-    """Minimise the mean of Σ_k s²/p over level probabilities p (Neyman allocation), under mean constraints.
+    """Minimise the mean of Σ_k s²/p over level probabilities p (Neyman allocation), under limits on means.
 
     Returns p (n, K), the prices (m,) of the limits, and the largest excess over a limit, relative to its scale.
 

@@ -82,7 +82,10 @@ def _find_normalising_root(spread: Array, least: Array, h: Array) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _compute_probability_and_slope(spread: float, least: float, at: float) -> tuple[float, float]:
-    """Return a level's probability in the Neyman allocation, max(least, s / √at), and minus its derivative."""
+    """Return a level's probability in the Neyman allocation, and the negative of its derivative.
+
+    The probability is max(least, spread / √at), and the derivative is with respect to `at`.
+    """
     if spread > 0.0:
         root = math.sqrt(at)
         if spread > least * root:

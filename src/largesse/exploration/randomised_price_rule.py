@@ -1,4 +1,4 @@
-"""Rule at a shadow price, with randomised ties and uniform exploration (epsilon-greedy).
+"""Rule that decides levels at a shadow price, with randomised ties and epsilon-greedy exploration.
 
 The price decides: the best of response − price × cost. Where two levels tie at the price, the dearer one is given with
 probability τ, so that the budget is spent in expectation. With the exploration rate ε a customer gets any level with equal

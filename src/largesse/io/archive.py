@@ -117,7 +117,7 @@ def _read_members(place: Path) -> tuple[bytes, bytes]:
 
 
 def _check_member_count(file: BinaryIO) -> None:
-    """Refuse a zip file that does not announce exactly two members.
+    """Refuse a zip file whose end record counts other than exactly two members.
 
     The check precedes reading the directory, which may be of any length.
     """

@@ -153,7 +153,7 @@ def _predict_without_calibration(policy: Policy, customers: Customers) -> tuple[
 
 
 def make_text_ids(table: pa.Table, key: str, *, requests: bool) -> pa.ChunkedArray:
-    """Convert the ids of a table to text, prefixed by the id of the request if asked."""
+    """Convert the customer ids of a table to text; `requests` prefixes each with the id of its request."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

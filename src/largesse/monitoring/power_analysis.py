@@ -58,7 +58,7 @@ class PowerSettings:
                 problems.append(Problem(f"{word} is {repr_short(value)}", f"give {meaning}"))
         refuse("power", problems)
 
-    def find_detectable_distance(self, *, one_sided: bool = False) -> float:
+    def find_detectable_gain(self, *, one_sided: bool = False) -> float:
         """Return the gain, in standard errors, that the test detects with the required power."""
         from scipy.special import ndtri
 
@@ -204,7 +204,7 @@ def _warn_of_uncertain_gain(value: Estimate) -> list[str]:
 
 
 def _size_profit_test(name: str, detail: str, worth: float, rate: float, value: _TestOutcome) -> TestedOutcome:
-    """Compute the size of a test of profit: worth × response − rate × cost.
+    """Compute the size of a test of profit: response × `worth` − cost × `rate` (price of a unit of cost).
 
     A required gain is one of value; the gain in profit always comes from the log.
     """
@@ -233,13 +233,13 @@ class _TestOutcome:
     def size_gain_test(self, name: str, detail: str, gain: Estimate, required: float | None) -> TestedOutcome:
         """Compute the size of a test that shows the estimated gain or a required gain."""
         gain = gain if required is None else Estimate(required, 0.0, required, required)
-        return self._size_test(name, detail, gain, self.spec.find_detectable_distance())
+        return self._size_test(name, detail, gain, self.spec.find_detectable_gain())
 
     def size_non_inferiority_test(self, value: Estimate, margin: float) -> TestedOutcome:
         """Compute the size of a non-inferiority test with a given margin."""
         gain = Estimate(value.estimate + margin, value.se, value.low + margin, value.high + margin)
         detail = f"the value falls by less than {margin:.3g} per customer, which the savings would buy"
-        return self._size_test("not worse", detail, gain, self.spec.find_detectable_distance(one_sided=True))
+        return self._size_test("not worse", detail, gain, self.spec.find_detectable_gain(one_sided=True))
 
     def _size_test(self, name: str, detail: str, gain: Estimate, reach: float) -> TestedOutcome:
         switchers, everybody = self._measure_deviations()
@@ -249,7 +249,7 @@ class _TestOutcome:
         return TestedOutcome(name, detail, gain, switchers, best, *sizes)
 
     def _measure_deviations(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the outcome's standard deviations in both arms, among switchers and among all customers."""
+        """Return the outcome's deviations in both arms, among customers with different levels and among all customers."""
         scores, rows = self.scores, np.arange(len(self.scores.level))
         plan, rho = self.arms.plan[rows, scores.level], scores.propensity
         other = rho if self.arms.incumbent is None else self.arms.incumbent[rows, scores.level]

@@ -102,7 +102,7 @@ def check(
 def _read_new_log(
     log: Any, campaign: Campaign, policy: Policy, decisions: pa.Table | None, served: bool, engine: Engine
 ) -> Log:
-    """Read the new log by the campaign's column roles, without the roles of the old logging policy."""
+    """Read the new log by the campaign's column roles; ignore old logging-policy roles without a column."""
     parse = campaign.roles.get("parse") or {}
     key = campaign.columns.get("customer", CUSTOMER)
     # Only text must be known as such from the start; the log's own reader parses the rest, once.

@@ -135,7 +135,7 @@ def run(
 
 
 def _read_log(campaign: Campaign, engine: Engine, table: Any = None) -> tuple[Log, Campaign]:
-    """Read the campaign's log, and return the log and the campaign with the row limit of the log's sample.
+    """Read the campaign's log, and return it and the campaign; the campaign gets the sample's row limit.
 
     Another machine must draw the same sample.
     """
@@ -231,7 +231,7 @@ def weight_scores_to_customers(
 
 
 def select_customer_scores(log: Log, scores: Scores) -> Scores | None:
-    """Return the out-of-fold scores of the log's own customers if costs are uncertain, else None."""
+    """Return the scores of each customer's last logged row if costs depend on responses, else None."""
     if log.levels.certain:
         return None
     return scores if log.last_rows is None else select_score_rows(scores, log.last_rows)
@@ -289,7 +289,7 @@ def plan(
     with files.hold_run_folder(folder) as home:
         before = read_campaign(home)
         campaign = before.spending(**spending)
-        elsewhere = out is not None and files.is_outside_plan(out, home)
+        elsewhere = out is not None and files.differs_from_plan_file(out, home)
         check_simpler_plan_kind(
             kind, campaign, out=elsewhere, spends=any(value is not None for value in spending.values())
         )

@@ -272,6 +272,6 @@ class DecisionJoin:
 
 
 def _list_ids(ids: Any) -> str:
-    """Return the first three ids as text, with the customer's id after a request's id."""
+    """Format the first three ids as text; an id may consist of a request's id and a customer's id."""
     first = [str(value).replace("\x1f", " ") for value in ids.slice(0, 4).to_pylist()]
     return ", ".join(first[:3]) + (", …" if len(first) > 3 else "")

@@ -166,8 +166,8 @@ def check_table_path(out: str | Path | None, *inputs: str | None, own: str = PLA
     check_output_file(out, *inputs, own=own)
 
 
-def is_outside_plan(out: str | Path, home: Path) -> bool:
-    """Return True if an output path differs from the plan file of a run folder."""
+def differs_from_plan_file(out: str | Path, home: Path) -> bool:
+    """Test if an output path differs from the plan file of a run folder."""
     return resolve_output_file(out) != resolve_output_file(home / PLAN_FILE)
 
 

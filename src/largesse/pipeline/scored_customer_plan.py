@@ -202,7 +202,7 @@ def _plan_within_budget(
     rest = compute_remaining_budget(cheapest, random_cost, budget, explore)
 
     def plan_for(rest: float) -> tuple[PricedPlan, Callable[[Sequence[int]], Array], float]:
-        """Return the plan of customers who do not explore, a function that sums costs by seed, and expected cost."""
+        """Return the plan within a budget, a function from seeds to total costs with exploration, and expected cost."""
         plan = customers.allocate(rest, scale=scale)
         cost_of = partial(customers.draw_costs, PlanResult(plan, policy, scale, explore=explore))
         return plan, cost_of, n * ((1 - explore) * plan.spend + explore * random_cost)

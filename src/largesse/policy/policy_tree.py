@@ -328,7 +328,7 @@ class TreeData:
 
 
 def make_tree_data(encoder: Encoder, customers: Any, curves: Array, costs: Array, seed: int) -> TreeData:
-    """Make a policy tree's training data from all customers, or from a random sample of many customers."""
+    """Make a policy tree's training data from the customers, or from a random sample if they are many."""
     table = customers.features if isinstance(customers, Customers | Log) else make_feature_table(customers)
     if len(curves) < 2 * LOSS_FOLDS:
         fail("policy tree", Problem(f"there are {len(curves)} customers", "give a few hundred at least"))

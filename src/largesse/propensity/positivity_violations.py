@@ -383,7 +383,7 @@ class _UnsupportedCellSearch:
         return _CustomerGroup(places, tuple(conditions), open_rows & self._find_rows(places, conditions))
 
     def _find_rows(self, places: Sequence[int], conditions: Sequence[CellCondition], left_out: int = -1) -> Array:
-        """Return the mask (n,) of the rows that meet all conditions, or all but one."""
+        """Return the mask (n,) of the rows that meet all conditions, except the condition number `left_out`."""
         rows = np.ones(len(self.level), dtype=bool)
         for j, (place, condition) in enumerate(zip(places, conditions, strict=True)):
             if j != left_out:

@@ -85,7 +85,7 @@ def estimate_propensities(
 
 
 def _select_logged_probabilities(probabilities: Array, level: Array, supported: Array | None) -> Array:
-    """Return the probabilities (n,) of the logged levels, scaled up for levels without support.
+    """Return the probabilities (n,) of the logged levels, normalised over each row's supported levels.
 
     Those with support have a mask (n, K). An exception keeps its own probability.
     """

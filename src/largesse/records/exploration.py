@@ -19,7 +19,7 @@ Z_95 = 1.96  # standard errors from an estimate to an end of its 95 % interval
 
 @dataclass(frozen=True)
 class DesignPrecision:
-    """Cost per customer of one exploration design, and precision of the estimates from the log that it gives."""
+    """Cost per customer of one exploration design, and precision of the estimates from its log."""
 
     name: str
     value: float  # expected response

@@ -53,11 +53,11 @@ class LevelUptake:
 
 @dataclass(frozen=True)
 class ColumnDrift:
-    """Population stability index of one column, and the p-value of no change since the old log."""
+    """Population stability index of one column between two tables, and the p-value of equal distributions."""
 
     column: str
     psi: float  # population stability index: 0 where nothing changed; 0.25 is a lot
-    p: float  # p-value of no change, corrected for the number of columns
+    p: float  # of equal distributions, corrected for the number of columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ class CampaignCheck(DisplayMixin):
 
 @dataclass(frozen=True)
 class TestSize:
-    """Number of customers in a randomised test that detects one gain; infinite if the gain is not positive."""
+    """Number of customers in a randomised test that detects a given gain; infinite for a gain of at most 0."""
 
     __test__ = False  # pytest: not a test class
 
@@ -201,7 +201,7 @@ class PowerAnalysis(DisplayMixin):
         return Card(title, head, rows, self.notes)
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of the tests, with customer numbers for the expected gain and for its lower interval end."""
+        """Return a table of the tests, with the required customers for the expected gain and its lower interval end."""
         import pyarrow as pa
 
         rows = [

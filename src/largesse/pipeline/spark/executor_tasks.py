@@ -122,7 +122,10 @@ def score_customer_rows(
 def yield_table_parts(
     spec: CustomerTableSpec, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[int, Iterator[pa.Table]]]:
-    """Yield number and row batches of each table part in a Spark task: a partition, or a part of a file."""
+    """Yield the part number and the row batches of each table part in a Spark task.
+
+    A part is a partition, a file, or some row groups of a Parquet file.
+    """
     plain, texts = [str(spec.customer)], [name for name, way in spec.parse if way == "text"]
     if spec.pieces is None:
         yield find_partition_number(), (read_table(batch, what="customers", plain=plain) for batch in batches)
@@ -310,8 +313,8 @@ class PlanTask:
     ids: pa.DataType | None  # None: customers are numbered by their rows
     features: tuple[GroupedFeature, ...] = ()  # whose groups are counted
 
-    def name_customers(self, rows: Array, rest: pa.Buffer) -> pa.Array:
-        """Return the customer ids of a chunk's rows."""
+    def read_customer_ids(self, rows: Array, rest: pa.Buffer) -> pa.Array:
+        """Return the customer ids of a chunk's rows, which are row numbers for a table without ids."""
         import pyarrow as pa
 
         return pa.array(rows) if self.ids is None else read_chunk_ids(rest).cast(self.ids)
@@ -329,14 +332,14 @@ def plan_chunk(wanted: bool, task: PlanTask, first: int, scores: pa.Buffer, rest
     counts = count_planned_levels(
         task.features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups)
     )
-    table = plan.tabulate(task.name_customers(rows, rest), decided, curves, expected) if wanted else None
+    table = plan.tabulate(task.read_customer_ids(rows, rest), decided, curves, expected) if wanted else None
     return pack_arrays({name: values for name, values in vars(counts).items() if name != "features"}, table)
 
 
 def yield_chunk_plan(task: PlanTask, first: int, scores: pa.Buffer, rest: pa.Buffer) -> Iterator[pa.RecordBatch]:
     """Yield the plan of a chunk's customers as record batches."""
     batch = task.costs.read(first, scores)
-    ids = task.name_customers(batch[0], rest)
+    ids = task.read_customer_ids(batch[0], rest)
     yield from task.plan.tabulate(ids, task.plan.decide(*batch), *batch[1:]).to_batches()
 
 

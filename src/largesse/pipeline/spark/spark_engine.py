@@ -323,7 +323,7 @@ class SparkEngine:
             reasons.append(Problem(words, "say under [data] parse how these columns are written"))
         if reasons:
             with explain_spark_failure("reading customers"):
-                check_memory(*_count_customers(table), len(campaign.levels), reasons)
+                check_memory(*_count_rows_and_columns(table), len(campaign.levels), reasons)
                 given = table.path if table.spec.pieces is not None else table.frame.toArrow()
             return self._local.open_customers(campaign, given, features)
         customer = campaign.columns.get("customer")
@@ -347,8 +347,8 @@ class SparkEngine:
             yield SparkCustomers(chunks, costs, customers.spec.features, ids, self.plan)
 
 
-def _count_customers(table: SparkTable) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a table; None for unknown rows."""
+def _count_rows_and_columns(table: SparkTable) -> tuple[int, int]:
+    """Count the rows and columns of a table; file parts with an unknown number of rows count as empty."""
     pieces = table.spec.pieces
     if pieces is None:
         return table.frame.count(), len(table.frame.columns)

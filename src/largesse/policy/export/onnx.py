@@ -327,7 +327,7 @@ class OnnxTreeEnsemble:
         return on_feature and all(self.ignores_level(int(side[node])) for side in (self.trees.left, self.trees.right))
 
     def add_tree(self, root: int, level: int, target: int) -> float:
-        """Add a tree at a fixed level, and return 0; only return the value of a tree without splits."""
+        """Add a tree at a fixed level, and return 0; for a tree of one leaf, add nothing and return its value."""
         node = self._skip_level_splits(root, level)
         if self.trees.left[node] < 0:
             return float(self.trees.value[node])
@@ -335,7 +335,7 @@ class OnnxTreeEnsemble:
         return 0.0
 
     def _skip_level_splits(self, node: int, level: int) -> int:
-        """Follow splits on the level from a node to the next split on a feature or leaf."""
+        """Follow splits on the level from a node to the next leaf or feature split."""
         while self.trees.left[node] >= 0 and int(self.trees.feature[node]) == self.features:
             side = self.trees.left if level <= self.trees.threshold[node] else self.trees.right
             node = int(side[node])
