@@ -49,7 +49,7 @@ def test_height_agrees_with_the_plain_double_sum(name: str) -> None:
     sim = simulate(name, n=5)
     for surface in sim.world.surfaces:
         expected = [slow_height(x, surface) for x in sim.features]
-        np.testing.assert_allclose(surface.height(sim.features), expected, rtol=1e-12)
+        np.testing.assert_allclose(surface.evaluate(sim.features), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("name", "scale"), [("literal", 1), ("averaged", 1 / 50), ("confounded", 1 / 50)])

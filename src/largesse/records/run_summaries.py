@@ -169,7 +169,7 @@ class FeatureGroups:
 
 @dataclass(frozen=True)
 class LevelsByGroup:
-    """Features that are most strongly associated with the planned levels."""
+    """Planned levels by customer group, for the features most strongly associated with the levels."""
 
     features: tuple[FeatureGroups, ...]
 
@@ -319,7 +319,10 @@ class ValueByEstimator:
 
 @dataclass(frozen=True)
 class LevelOverlap:
-    """Number of logged rows of one level, and the grade of its overlap (fine, careful, no)."""
+    """Overlap of one level: number of logged rows, effective sample size, smallest propensity and grade.
+
+    The grade is "fine", "careful" or "no".
+    """
 
     name: str
     rows: int
@@ -391,7 +394,7 @@ class StudySummary:
 
 @dataclass(frozen=True)
 class SliderEstimate:
-    """Estimates at one budget of the report's slider; None if unavailable.
+    """Value, gain and profit at one budget of the report's slider; each is None if unavailable.
 
     Interpolated estimates have no standard error.
     """

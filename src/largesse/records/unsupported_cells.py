@@ -50,5 +50,5 @@ class UnsupportedCells:
         return bool(self.cells)
 
     def join(self, other: UnsupportedCells) -> UnsupportedCells:
-        """Combine the unsupported customer groups of two records into one record."""
+        """Return the unsupported customer groups of this object and of another one together."""
         return UnsupportedCells((*self.cells, *other.cells)) if other else self

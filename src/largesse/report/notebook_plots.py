@@ -1,4 +1,4 @@
-"""Notebook plots of records (`.plot()`), drawn with Matplotlib."""
+"""Matplotlib plots of logs, plans and evaluations in notebooks (`.plot()`)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Drawing:
 
 
 def _register_drawer(kind: type) -> Callable[[Callable[[Axes, Any], None]], Callable[[Axes, Any], None]]:
-    """Register a function that draws one kind of record into Matplotlib axes."""
+    """Register a function that draws objects of one class into Matplotlib axes."""
 
     def register(draw: Callable[[Axes, Any], None]) -> Callable[[Axes, Any], None]:
         DisplayMixin.drawers[kind] = lambda record: _draw_record(draw, record)

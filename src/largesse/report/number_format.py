@@ -164,7 +164,7 @@ def add_interval_label(interval: str) -> str:
 
 
 def measure_half_width(estimate: Numbers) -> float | None:
-    """Return the half-width of an estimate's interval, or None if it is missing or negligible."""
+    """Return the half-width of an estimate's interval; None for a missing or negligible interval."""
     low, high = finite_or_none(estimate.get("low")), finite_or_none(estimate.get("high"))
     if low is None or high is None or high - low <= MAX_ROUNDING_WIDTH * max(abs(low), abs(high)):
         return None
@@ -236,7 +236,7 @@ class Units:
 
     @classmethod
     def from_numbers(cls, numbers: Numbers) -> Units:
-        """Return the units that a page's numbers state."""
+        """Read the units of the response and the budget from a page's numbers."""
         return cls(numbers["response"]["kind"], numbers["unit"], numbers.get("response_unit", ""))
 
     @property
@@ -256,7 +256,7 @@ class Units:
 
     @property
     def one_spent(self) -> str:
-        """Text for one unit of money spent, such as "€1"."""
+        """Text for the unit before the word "spent": "€1", or "unit" without a currency."""
         return self.one if self.currency else "unit"
 
     @property
@@ -266,18 +266,18 @@ class Units:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Smallest and largest possible mean response, or None for amounts."""
+        """Smallest and largest possible mean response: 0 and 1 for yes/no responses, else None."""
         return RATE_BOUNDS if self.binary else None
 
     @property
-    def brings_money(self) -> bool:
-        """True if responses are amounts with a unit."""
+    def has_amount_unit(self) -> bool:
+        """True if responses are amounts with a unit, such as "€"."""
         return bool(self.response_unit) and not self.binary
 
     @property
     def price_title(self) -> str:
         """Table title of the budget's shadow price."""
-        if self.brings_money:
+        if self.has_amount_unit:
             return f"What {self.one_more} brings"
         return f"Cost of one more {'response' if self.binary else 'unit of response'}"
 
@@ -318,7 +318,7 @@ class Units:
             return MISSING_DASH
         if number <= 0:
             return "nothing more to gain"
-        if self.brings_money:
+        if self.has_amount_unit:
             return self.response([number], number).text(number)
         return self.write_cost(float(f"{1 / number:.{PRICE_DIGITS}g}"))
 
@@ -333,7 +333,7 @@ class Units:
             return ""
         if number <= 0:
             return "more budget buys nothing more"
-        if self.brings_money:
+        if self.has_amount_unit:
             return f"{self.one_more} brings {self.write_price_number(number)}"
         return f"one more {'response' if self.binary else 'unit of response'} costs {self.write_price_number(number)}"
 

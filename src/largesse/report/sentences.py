@@ -135,7 +135,7 @@ def write_evidence_sentences(units: Units, numbers: Numbers) -> str:
     else:
         parts += [
             f"This log alone cannot prove it: {units.write_gain(evidence['log'])}.",
-            write_log_that_settles_verdict(numbers),
+            write_log_for_certain_verdict(numbers),
         ]
     if advised == "rule":
         parts.append(f"The rule: {numbers['safety']['options'][1]['detail']}.")
@@ -169,8 +169,8 @@ def _compare_at_same_cost(units: Units, numbers: Numbers) -> str:
     return f"At the same cost, it beats {write_mix_name(numbers)} with a probability of {probability}: {gain}."
 
 
-def write_log_that_settles_verdict(numbers: Numbers) -> str:
-    """Write the exploration and customer number that would make the verdict certain; empty if none would."""
+def write_log_for_certain_verdict(numbers: Numbers) -> str:
+    """Write the exploration or the log size that would make the verdict certain; empty if none would."""
     verdict, next_log = numbers["verdict"], numbers.get("next_log")
     if next_log is not None and verdict["recommended"] == "plan":
         rate, customers = f"{100 * next_log['rate']:g} %", write_rounded_count(next_log["customers"])
@@ -190,7 +190,7 @@ def write_rounded_count(count: object) -> str:
 
 
 def write_probability(probability: float) -> str:
-    """Format an estimated probability between 1 % and 99 %.
+    """Format an estimated probability, limited to the range from 1 % to 99 %.
 
     >>> write_probability(0.9645), write_probability(0.9999)
     ('96\u202f%', '99\u202f%')
@@ -219,7 +219,7 @@ def write_mix_name(numbers: Numbers) -> str:
 
 
 def write_option_name(name: str) -> str:
-    """Return the words within a sentence for a policy that the verdict compares."""
+    """Return the phrase that names a policy of the verdict within a sentence, such as "this plan"."""
     return {"plan": "this plan", "rule": "a simple rule", "before": "what was done before"}[name]
 
 
@@ -227,7 +227,7 @@ def write_option_name(name: str) -> str:
 
 
 def find_bounded_option(numbers: Numbers, name: str) -> Numbers:
-    """Return the numbers, with the lower bound of the gain, of the plan or of the simple rule."""
+    """Return the estimate and the lower bound of the gain of one policy: the plan or the simple rule."""
     option: Numbers = numbers["safety"]["options"][1 if name == "rule" else 0]
     return option
 
@@ -271,7 +271,7 @@ def write_loss_headline(units: Units, numbers: Numbers) -> str:
 
 
 def write_return_per_unit(units: Units, returned: object) -> str:
-    """Format the return on one unit of money; a loss is never rounded up to the whole unit.
+    """Format the return on one unit of money; a return below 1 is never rounded up to 1.
 
     >>> write_return_per_unit(Units("amount", "€", "€"), 0.1904), write_return_per_unit(Units("binary", ""), 0.9996)
     ('€0.19', '0.9996')

@@ -331,7 +331,7 @@ JITTER_VARIANCE = 1e-9
 def measure_level_effects(
     rows: ScoredRows, design: Array, score: Array, noise: float, step: Array, covariance: Array, first: int
 ) -> tuple[Array, Array]:
-    """Estimate the correction (K−1,) of the level effects from rows at scores (n,), with its covariance.
+    """Estimate the level effects by a bias-corrected Newton step (K−1,), with its covariance.
 
     `step` (q,) and `covariance` (q, q) are a Newton step of the regression on a design matrix (n, q) and its covariance; the
     effects are its coefficients from `first` on.
@@ -358,7 +358,7 @@ def measure_level_effects(
 
 
 def _estimate_bias(difference: Array, variance: Array, typical: float) -> tuple[Array, Array]:
-    """Estimate the bias (K−1,) of level effects from a regression, by the difference from unbiased effects.
+    """Estimate the bias (K−1,) of a regression's level effects, from their difference to unbiased effects.
 
     Returns its posterior mean and covariance. The difference is unbiased effects minus the regression's.
 
@@ -387,7 +387,7 @@ def _estimate_bias(difference: Array, variance: Array, typical: float) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class LevelEffects:
-    """Fitted level effects (K,), intercept, slope of the mean score over levels, and noise factor of the rows."""
+    """Fitted level effects (K,), with intercept, slope on the base score (mean over levels) and noise factor."""
 
     intercept: float
     slope: float

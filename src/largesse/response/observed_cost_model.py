@@ -265,8 +265,8 @@ def _minimise_poisson_loss(X: Array, log: Log, share: Array, penalty: float, sta
     K, pull = len(log.levels), X.T @ share
     size = np.bincount(log.level, weights=share, minlength=K)
 
-    def scales(coef: Array) -> tuple[Array, Array]:
-        """Return each row's share (n,) of the summed factors of its level, and the logarithms (K,) of the sums."""
+    def normalise_factors(coef: Array) -> tuple[Array, Array]:
+        """Return each row's factor as a share (n,) of its level's sum, and the logarithms (K,) of the sums."""
         score = X @ coef
         most = float(score.max())
         scale = log.weights * np.exp(score - most)
@@ -274,10 +274,10 @@ def _minimise_poisson_loss(X: Array, log: Log, share: Array, penalty: float, sta
         return scale / mass[log.level], np.log(mass) + most
 
     def objective(coef: Array) -> float:
-        return float(size @ scales(coef)[1] - pull @ coef + penalty / 2 * (coef @ coef))
+        return float(size @ normalise_factors(coef)[1] - pull @ coef + penalty / 2 * (coef @ coef))
 
     def derivatives(coef: Array) -> tuple[Array, Array]:
-        row_shares = scales(coef)[0]
+        row_shares = normalise_factors(coef)[0]
         means = np.stack(
             [X[log.level == k].T @ row_shares[log.level == k] for k in range(K)]
         )  # (K, p) mean features, by scale

@@ -331,7 +331,7 @@ class ResponseModel(Learner):
         return models
 
     def harmonise_fold_models(self, models: list[ResponseModel], log: Log, fold: Array) -> None:
-        """Set a setting that every fold model chose on its held-out fold to one common value.
+        """Replace the settings that fold models chose on their own held-out folds by one common value.
 
         The default does nothing.
         """

@@ -122,7 +122,10 @@ class MemberScores:
 
 
 def choose_increment_precision(shrinks: bool, only_base: bool) -> float:
-    """Choose the prior precision of the weight of one stacked model's differences between levels."""
+    """Choose the prior precision of the weight of a stacked model's differences between levels.
+
+    It is infinite for a model without customer-specific differences, and low for a model that shrinks them itself.
+    """
     return np.inf if only_base else SHRUNK_PRECISION if shrinks else DEVIATION_PRECISION
 
 

@@ -157,7 +157,7 @@ class Thresholds(ResponseModel):
 
 @dataclass(frozen=True, eq=False)
 class ThresholdRows:
-    """Rows of a threshold model: levels, responses as shares of their range, and weights."""
+    """Rows of a threshold model: levels, responses scaled to [0, 1], and weights."""
 
     level: Array  # (n,)
     share: Array  # (n,) responses in [0, 1]

@@ -148,7 +148,7 @@ def list_settings_warnings(settings: ServiceSettings) -> list[str]:
 
 
 def list_startup_warnings(served: ServedPolicy, ledger: Ledger | None = None) -> list[str]:
-    """Return warnings about unsupported exploration, and about a ledger outside its period."""
+    """Return warnings about planned exploration that does not take place, and a ledger outside its period."""
     warnings, hint = [], ""
     standing = None if ledger is None else ledger.standing()
     if served.explores_for and served.policy.exploration is None:

@@ -43,7 +43,10 @@ def mark_binary_successes(outcome: Array) -> Array | None:
 
 
 def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: float) -> tuple[float, float]:
-    """Return the smallest half-widths, below and above the mean, of an interval for binary outcomes."""
+    """Return the minimum half-widths, below and above the mean, to which an interval must be widened.
+
+    They are those of binomial confidence limits for binary outcomes.
+    """
     whole = float(len(answers.yes)) if weight is None else float(weight.sum())
     stakes = (answers.stakes if weight is None else weight * answers.stakes) / whole
     ends, squares = [], 0.0

@@ -12,7 +12,7 @@ HOLD_OUT_FOLDS = 10  # a share of the log is held out in tenths
 
 
 def choose_fold_count(rows: int) -> int:
-    """Return the default number of cross-validation folds for a log with a number of rows.
+    """Choose the default number of cross-validation folds from the number of rows of a log.
 
     Five, or three from `MIN_ROWS_FOR_THREE_FOLDS` rows on.
 

@@ -35,9 +35,9 @@ class Trees:
     value: Annotated[Array, ArraySpec("nodes")]
 
     def add_predictions(self, out: Array, X: Array) -> None:
-        """Add the trees' predictions at all K levels for features (n, p) to sums `out` (n, S, K).
+        """Add the predictions of S groups of trees at K levels to sums `out` (n, S, K), for features (n, p).
 
-        The trees form S groups of equal size, one per sum.
+        The groups are of equal size.
         """
         if len(self.roots):
             nodes = (self.feature, self.threshold, self.left, self.right, self.value)

@@ -80,7 +80,7 @@ class StudioFolder:
         return renamed
 
     def detach_run(self, path: Path) -> Path:
-        """Move a run folder to the private folder, which is deleted; refuse a folder with unknown files."""
+        """Move a run folder to the private folder for deletion; refuse a folder with unknown files."""
         foreign = sorted(entry.name for entry in path.iterdir() if entry.name not in RUN_FILES)
         if foreign:
             problem = f"the folder of {path.name!r} also holds {join_some(foreign)}"

@@ -142,13 +142,13 @@ class _PaperSurface:
     mean: float = 0.0
     sd: float = 1.0
 
-    def height(self, features: Array) -> Array:
-        """Return the values h (n,) of the random function at features (n, J)."""
+    def evaluate(self, features: Array) -> Array:
+        """Evaluate the random function h at features (n, J), and return its values (n,)."""
         return _compile_surface()(features, self.a, self.b, self.c)
 
     def compute_standardised_values(self, features: Array) -> Array:
         """Return the standardised values t (n,) of the random function at features (n, J)."""
-        return (self.height(features) - self.mean) / self.sd
+        return (self.evaluate(features) - self.mean) / self.sd
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +214,7 @@ def _measure_surface_moments(world: SimulatedWorld, surfaces: tuple[_PaperSurfac
     for start in range(0, _MOMENT_ROWS, _PAPER_CHUNK_ROWS):
         features = world.draw_customer_features(_PAPER_CHUNK_ROWS, rng)
         for surface_heights, surface in zip(heights, surfaces, strict=True):
-            surface_heights[start : start + _PAPER_CHUNK_ROWS] = surface.height(features)
+            surface_heights[start : start + _PAPER_CHUNK_ROWS] = surface.evaluate(features)
     return tuple(
         _PaperSurface(surface.a, surface.b, surface.c, float(surface_heights.mean()), float(surface_heights.std()))
         for surface_heights, surface in zip(heights, surfaces, strict=True)

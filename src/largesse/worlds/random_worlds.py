@@ -216,7 +216,7 @@ class RandomWorld:
 
 
 def make_dose_response_curve(ladder: str, d: Array, shape: float) -> Array:
-    """Return an increasing dose-response curve (K,) from 0 to 1, at dose shares d (K,).
+    """Return an increasing dose-response curve (K,) from 0 to 1, for doses d (K,) scaled to 0–1.
 
     `shape` in (0, 1) sets the curvature or the middle of the curve.
 
@@ -240,7 +240,7 @@ def make_dose_response_curve(ladder: str, d: Array, shape: float) -> Array:
 
 @lru_cache(maxsize=64)
 def draw_world(seed: int) -> RandomWorld:
-    """Draw a random world, with a random log distribution and response model, from a seed.
+    """Draw a random world from a seed: random features, response model and logging policy.
 
     >>> world = draw_world(3)
     >>> log = world.draw_log(500)

@@ -25,7 +25,7 @@ from largesse.serve.pacing.population import make_prepaid_population, make_redee
 from largesse.serve.pacing.stream_simulation import (
     OfflinePlan,
     PacedStream,
-    count_gains,
+    compute_true_gains,
     draw_stream_from_pool,
     draw_traits,
     trace_course,
@@ -98,9 +98,9 @@ def test_a_refused_redemption_takes_the_gain_of_all_who_would_not_redeem_with_it
     stream = draw_small(2, True)
     levels, nobody = np.full(len(stream), 3), np.zeros(len(stream), dtype=bool)
     redeem = stream.chance < stream.redeems[:, 3]
-    free = count_gains(stream, levels, nobody)
+    free = compute_true_gains(stream, levels, nobody)
     np.testing.assert_allclose(free, stream.truth[:, 3] - stream.truth[:, 0])
-    assert count_gains(stream, levels, redeem).sum() == pytest.approx(0.0, abs=0.05 * free.sum())
+    assert compute_true_gains(stream, levels, redeem).sum() == pytest.approx(0.0, abs=0.05 * free.sum())
 
 
 def test_without_money_that_lasts_redemptions_are_refused_and_lose_value() -> None:
@@ -111,7 +111,7 @@ def test_without_money_that_lasts_redemptions_are_refused_and_lose_value() -> No
     assert paced.within_budget
     assert paced.refused.any()
     assert paced.spent <= paced.total
-    assert paced.value == pytest.approx(paced.base + count_gains(surprised, paced.levels, paced.refused).sum())
+    assert paced.value == pytest.approx(paced.base + compute_true_gains(surprised, paced.levels, paced.refused).sum())
     assert trace_course(surprised, paced.levels, refused=paced.refused).spent[-1] <= paced.spent + 1e-9
 
 

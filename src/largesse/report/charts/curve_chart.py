@@ -72,10 +72,10 @@ class CurveChart:
         return [*([] if self.chosen is None else [self.chosen]), *self.squares]
 
 
-def choose_square_labels(names: Sequence[str]) -> list[str]:
+def choose_point_labels(names: Sequence[str]) -> list[str]:
     """Return the labels of a chart's single points: their names, or numbers if a name is too long.
 
-    >>> choose_square_labels(["none", "5 euro"]), choose_square_labels(["none", "a coupon worth five euro"])
+    >>> choose_point_labels(["none", "5 euro"]), choose_point_labels(["none", "a coupon worth five euro"])
     (['none', '5 euro'], ['1', '2'])
     """
     if all(len(name) <= (14 if len(names) <= 6 else 5) for name in names):

@@ -61,7 +61,7 @@ def estimate_text_width(words: str, font: float) -> float:
 
 
 def shorten_text(words: str, limit: int) -> str:
-    """Shorten a text to at most `limit` characters that end with an ellipsis.
+    """Shorten a text to at most `limit` characters, including the ellipsis at its end.
 
     >>> shorten_text("a very long name", 7)
     'a very…'

@@ -9,7 +9,7 @@ from typing import Any
 from largesse.report.charts.curve_chart import (
     CurveChart,
     CurvePoint,
-    choose_square_labels,
+    choose_point_labels,
     draw_desktop_and_phone_charts,
 )
 from largesse.report.charts.row_charts import draw_swatch
@@ -26,7 +26,7 @@ def view_frontier(numbers: Numbers, units: Units) -> View:
     """Return the template values of the budget section: figure, legend, table and slider."""
     points, uniform = numbers["frontier"]["points"], numbers["uniform"]
     names = [row["name"] for row in uniform]
-    labels, topics = choose_square_labels(names), {warning["topic"] for warning in numbers["warnings"]}
+    labels, topics = choose_point_labels(names), {warning["topic"] for warning in numbers["warnings"]}
     missing = next((words for topic, words in UNJUDGED.items() if topic in topics), "")
     return {
         **draw_desktop_and_phone_charts(_make_frontier_chart(numbers, units, labels)),
@@ -115,7 +115,7 @@ def view_budget_slider(numbers: Numbers, units: Units) -> View:
     if len(stops) < 2:
         return {**NO_SLIDER, "excuse": numbers["frontier"]["excuse"]}
     views = [_view_slider_stop(row, numbers, units) for row in stops]
-    start = find_first_stop(stops, numbers["budget"]["average"])
+    start = find_initial_stop(stops, numbers["budget"]["average"])
     levels = [
         {"swatch": draw_swatch(k), "name": level["name"], "share": share}
         for k, (level, share) in enumerate(zip(numbers["levels"], views[start]["levels"], strict=False))
@@ -132,9 +132,9 @@ def view_budget_slider(numbers: Numbers, units: Units) -> View:
 
 
 def list_slider_stops(numbers: Numbers) -> list[View]:
-    """Return the budgets of the report's slider, each with estimates of value, gain and profit.
+    """Return the stops of the budget slider: each budget with its estimates of value, gain and profit.
 
-    The stop of the run's plan has those of the evaluation.
+    The estimates at the budget of the run's plan are those of the evaluation.
     """
     slider, profit, stops = numbers["frontier"], numbers["profit"], []
     for row, estimates in zip(slider["stops"], slider["estimates"], strict=True):
@@ -148,8 +148,8 @@ def list_slider_stops(numbers: Numbers) -> list[View]:
     return stops
 
 
-def find_first_stop(stops: Sequence[Numbers], budget: Any) -> int:
-    """Return the index of the slider's initial budget: the plan's budget, or the budget nearest to it."""
+def find_initial_stop(stops: Sequence[Numbers], budget: Any) -> int:
+    """Return the index of the slider's initial stop: the plan's budget, or the budget nearest to it."""
     own = [k for k, row in enumerate(stops) if row["own"]]
     return own[0] if own else _find_nearest_stop(stops, budget)
 

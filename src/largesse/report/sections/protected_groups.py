@@ -7,7 +7,7 @@ from largesse.report.sentences import quote_name, write_unequal_spending
 
 
 def view_protected_groups(numbers: Numbers, units: Units) -> View | None:
-    """Return a table of spend and gain for each protected attribute; None without any."""
+    """Return a table of spend and gain for each protected attribute; None without such attributes."""
     if not numbers["protected"]:
         return None
     cheapest = numbers["levels"][0]["name"] if numbers["levels"] else ""

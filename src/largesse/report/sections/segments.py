@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from largesse.report.charts.row_charts import draw_stacked_strip, draw_swatch
 from largesse.report.comparison_rows import FigureRow, FigureRows
 from largesse.report.number_format import Numbers, NumberStyle, Units, View, write_count, write_percent
-from largesse.report.sections.budget_frontier import find_first_stop, list_slider_stops, write_stop_budget
+from largesse.report.sections.budget_frontier import find_initial_stop, list_slider_stops, write_stop_budget
 
 
 def view_segments(numbers: Numbers, units: Units) -> View:
@@ -31,7 +31,7 @@ def view_segments(numbers: Numbers, units: Units) -> View:
                 "costs": "\n".join(lines),
             }
         )
-    start = find_first_stop(stops, numbers["budget"]["average"]) if live else 0
+    start = find_initial_stop(stops, numbers["budget"]["average"]) if live else 0
     return {
         "features": features,
         "names": json.dumps(names, ensure_ascii=False),

@@ -75,7 +75,7 @@ def scale_estimate(estimate: Numbers | None, factor: Any) -> dict[str, float | N
 
 def choose_total_response_style(total: Numbers, units: Units) -> NumberStyle:
     """Return the number format of all customers' responses together."""
-    if units.brings_money:
+    if units.has_amount_unit:
         return units.value_style(total)
     style = choose_style(list_estimate_and_ends(total), measure_half_width(total))
     return style if style.unit > 1 else replace(style, decimals=min(style.decimals, 0 if units.binary else 1))
@@ -109,7 +109,7 @@ def _view_extra_responses(numbers: Numbers, units: Units) -> SummaryCard:
 
 def _view_cost_per_response(numbers: Numbers, units: Units) -> SummaryCard:
     """Return the card of the cost per extra response, or the return per unit spent."""
-    if numbers["profit"] and units.brings_money:
+    if numbers["profit"] and units.has_amount_unit:
         returned = numbers["profit"]["returned"]
         number, interval = write_return_per_unit(units, returned.get("estimate")), ""
         if number != MISSING_DASH:
@@ -119,7 +119,7 @@ def _view_cost_per_response(numbers: Numbers, units: Units) -> SummaryCard:
         )
         return SummaryCard(f"What {units.one_spent} spent brings back", number, interval, sentence)
     one = "one extra response" if units.binary else "one extra unit of response"
-    if units.brings_money:
+    if units.has_amount_unit:
         one = f"{units.response([1.0]).text(1.0)} more"
     return SummaryCard(f"What {one} costs", *write_extra_cost(numbers["uniform"][0], numbers, units))
 
@@ -226,10 +226,10 @@ def _write_total_change(numbers: Numbers, before: Numbers, units: Units) -> str:
     if amount is None or more is None:
         return ""
     style = choose_total_response_style(value, units)
-    noun = "" if units.brings_money else " responses" if units.binary else " of response"
+    noun = "" if units.has_amount_unit else " responses" if units.binary else " of response"
     added_cost = f"{units.write_total_cost(abs(more))} {'less' if more < 0 else 'more'}"
     text = f"In all, {style.with_interval(value, signed=True)}{noun} for {added_cost}"
-    if cost is None or finite_or_none(cost.get("estimate")) is None or units.brings_money:
+    if cost is None or finite_or_none(cost.get("estimate")) is None or units.has_amount_unit:
         return f"{text}."
     number, interval, _ = write_extra_cost(before, numbers, units)
     each = f"{number} each" if number != CANNOT_SAY else "cost of each: cannot say"

@@ -75,7 +75,7 @@ def check_depth(params: dict[str, Array], *depths: int) -> None:
 
 
 def mark_lowest_loss(names: Sequence[str], losses: Array, of: str = "") -> tuple[CandidateLoss, ...]:
-    """Return a record for each candidate with its loss, and mark the candidate with the lowest loss.
+    """Return each candidate's loss as a `CandidateLoss`, and mark the candidate with the lowest loss.
 
     Standard errors are unknown, and set to 0.
 

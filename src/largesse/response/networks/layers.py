@@ -203,7 +203,7 @@ def _initial_minmax_parameters(key: jax.Array, width: int) -> Params:
 
 
 def _compute_minmax_scores(params: Params, z: jax.Array, K: int) -> jax.Array:
-    """Return scores (n, K) of a hidden layer with non-negative weights on the level."""
+    """Return scores (n, K) of the "minmax" head: a hidden layer with non-negative weights on the level."""
     hidden = z @ params["head_w"] + params["head_b"]
     # |w| rather than softplus(w): plain gradient descent would hardly move a small weight through a softplus.
     level = jnp.arange(1, K + 1)[:, None] * jnp.abs(params["level_w"])  # (K, width)

@@ -275,9 +275,9 @@ class NetworkSettingsSearch:
         return choose_by_one_standard_error([f"{p:g}" for p in recipe.penalties], losses, held.weight, held.cluster)
 
     def choose_kappa(self, penalty: float) -> tuple[CandidateLoss, ...]:
-        """Choose the HSIC strength κ with the lowest held-out loss, or the lowest risk under another criterion.
+        """Choose the HSIC strength κ with the lowest loss or risk by the criterion `kappa_rule`.
 
-        The paper's rule is the held-out loss; `kappa_rule` names another.
+        The paper's criterion is the held-out loss.
 
         Returns all κ as candidates.
         """

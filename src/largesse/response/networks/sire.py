@@ -103,9 +103,9 @@ class BalancedNetwork(ResponseModel):
     def train_fold_networks(
         self, X: Array, log: Log, fold: Array, parts: Array, level_weight: Array | None = None
     ) -> None:
-        """Train one network without each of some folds, and store all networks for mean predictions.
+        """Train one network per fold in `parts`, without the rows of the fold, and store the networks.
 
-        `parts` are the folds.
+        Predictions are the networks' mean.
 
         `fold` (n,) holds the folds of the rows; `level_weight` (n, K) is that of `NetworkSearchTask`.
         """
@@ -212,7 +212,7 @@ def assign_held_out_folds(log: Log, folds: int, seed: int) -> tuple[Array, Array
 
 
 def _list_reported_choices(kind: str, learnt: NetworkSearchResult) -> tuple[CandidateLoss, ...]:
-    """List the hyperparameter choices between two or more candidates, named for the report."""
+    """List the candidates of each hyperparameter choice for the report, without choices of one candidate."""
     started = [replace(c, of=f"{kind}: training starts at") for c in learnt.start]
     shrunk = [replace(c, of=f"{kind}: own increments held by") for c in learnt.shrinkage]
     balanced = [replace(c, name=f"κ = {c.name}", of=f"{kind}: balance") for c in learnt.kappa]

@@ -38,7 +38,7 @@ class TrainingProgram:
 
 @dataclass(frozen=True)
 class TrainingLoop:
-    """Length of a training: number of evaluations, steps between evaluations, and patience of early stopping."""
+    """Settings of the training loop: number of evaluations, steps between evaluations, and early stopping."""
 
     looks: int
     steps: int

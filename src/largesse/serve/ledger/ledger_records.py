@@ -53,7 +53,7 @@ class LedgerTerms:
 
     @property
     def keeps_promises(self) -> bool:
-        """True if the ledger reserves face values, so that every promise can be redeemed."""
+        """True if the ledger guarantees every promise, by reserving the promise's face value."""
         return self.promises == KEPT_PROMISES
 
     @property
@@ -67,7 +67,10 @@ class LedgerTerms:
         return self.days if self.valid is None else self.valid / DAY_MICROS
 
     def counts_in_full(self, expires: int | None) -> bool:
-        """Return True if a guaranteed promise outlasts the period, so that its whole face value counts."""
+        """Return True if forecasts count a promise's whole face value instead of its expected cost.
+
+        They do for guaranteed promises that expire after the period.
+        """
         return self.keeps_promises and (expires is None or expires > self.ends)
 
     def describe(self) -> str:
@@ -215,7 +218,7 @@ class DecisionRequest:
 
 @dataclass(frozen=True, eq=False)
 class ChosenLevels:
-    """Levels chosen for a request's customers, with propensities, shadow prices, reasons and new controller state."""
+    """Levels chosen for a request's customers, with propensities, prices, reasons and the price controller's new state."""
 
     levels: Array  # (n,) int64
     propensity: Array  # (n,) float64: the probability of this level, after all rules

@@ -174,7 +174,7 @@ class PostgresSession:
         self._unsent.append(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join(rows)}")  # noqa: S608
 
     def end_transaction(self, statement: str) -> None:
-        """Send all changes and COMMIT, or ROLLBACK alone."""
+        """End the transaction: send all changes and COMMIT, or discard them and ROLLBACK."""
         if statement == "ROLLBACK":
             self._unsent = []
         self._send_statements([statement])

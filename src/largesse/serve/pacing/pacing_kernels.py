@@ -102,9 +102,9 @@ def draw_level(p: Array, u: float) -> int:
 def fill_level_probabilities(
     factor: float, f: Array, late: Array, early: Array, prices: Array, variance: Array, rule: Array, out: Array
 ) -> None:
-    """Write customers' exploration probabilities (n, K) into `out`, at shadow prices (n, 2) of two kinds of costs.
+    """Write exploration probabilities (n, K) into `out`, at shadow prices of face-value and expected costs.
 
-    The costs are `late` and `early`, (n, K) each.
+    The `prices` (n, 2) multiply the face-value costs `late` (n, K) and the expected costs `early` (n, K).
     """
     cost = np.empty(f.shape[1])
     for i in range(len(f)):
@@ -221,9 +221,9 @@ def find_reservation(paid: float, plan: Array, state: Array) -> float:
 
 @compiled
 def find_period_parts(plan: Array, t: float) -> tuple[int, int]:
-    """Return the indices of the period's parts that contain time t, and the expiry of a promise made at t.
+    """Return the indices of the period's equal parts with time t and with the expiry of a promise made at t.
 
-    The index of the second is J if the promise outlasts the period.
+    The second index is J if the promise outlasts the period.
     """
     J = int(plan[PARTS])
     wide = plan[DAYS] / J
@@ -232,8 +232,8 @@ def find_period_parts(plan: Array, t: float) -> tuple[int, int]:
 
 
 @compiled
-def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple[float, float]:
-    """Return the ratio of remaining to planned budget for future customers, and their expected number.
+def forecast_budget_ratio(paid: float, plan: Array, state: Array, money: Array) -> tuple[float, float]:
+    """Forecast the ratio of remaining to planned budget, and the number of customers until the period's end.
 
     At the end of each part, the money spent or promised must fit into the total: the money gone, earlier promises that still
     stand, and the plan's cost of customers until then. Money that is spare or short counts at the parts' prices.
@@ -334,7 +334,7 @@ def decide_customer(
         room = max(money[TOTAL] - money[SPENT] - math.ceil(find_reservation(paid, plan, state) / UNIT), 0)
         for k in range(K):
             dear[k] = at_once[k] + math.ceil(paid * expected[k])
-    room_share, n_to_come = (1.0, 1.0) if plan[FIXED] else forecast_room(paid, plan, state, money)
+    room_share, n_to_come = (1.0, 1.0) if plan[FIXED] else forecast_budget_ratio(paid, plan, state, money)
     factor = adjust_price_factor(room_share, plan, state)
     cost = price_levels(at_once, face, expected, parts, paid, plan)
     price = factor * plan[PATH + parts[0]]
@@ -438,9 +438,9 @@ def decide_batch(
 def compute_dual_objective(
     f: Array, at_once: Array, face: Array, redeems: Array, when: Array, ahead: Array, used: Array, levels: Array
 ) -> float:
-    """Return the dual objective Σ max(response − priced cost) at shadow prices; write levels and budget use.
+    """Compute the dual objective Σ max(response − price × cost), and write the best levels and their budget use.
 
-    `used` gets the budget that is used at each point in time.
+    `levels` gets the best levels, and `used` the budget that is used at each point in time.
 
     `when` (n, 2): the first point at or after a customer comes, and the first at or after their promise ends.
     `ahead` (J + 1,): the sum of the prices of a point and of all later ones.
@@ -535,13 +535,13 @@ def average_cost_at_factor(
 
 
 @compiled
-def reset_price(
+def reset_price_factor(
     f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array, money: Array
 ) -> None:
-    """Set the shadow price at which similar customers cost the remaining budget per customer."""
+    """Set the factor of the planned shadow prices at which similar customers spend the remaining budget."""
     J, period_part = int(plan[PARTS]), find_period_parts(plan, state[LAST])[0]
     paid = measure_cost_ratio(plan, state, money)
-    room, _ = forecast_room(paid, plan, state, money)
+    room, _ = forecast_budget_ratio(paid, plan, state, money)
     target = room * plan[PATH + 3 * J + 1 + period_part]
     low, high = 0.0, 1.0
     for _ in range(40):
@@ -583,9 +583,9 @@ def simulate_stream(
             advance_state(plan, state, money, t)
             a = max(i - RECENT_CUSTOMERS, 0)
             if i >= 200:
-                reset_price(f[a:i], at_once[a:i], face[a:i], expected[a:i], plan, state, money)
+                reset_price_factor(f[a:i], at_once[a:i], face[a:i], expected[a:i], plan, state, money)
             else:
-                reset_price(pool[0], pool[1], pool[2], pool[3], plan, state, money)
+                reset_price_factor(pool[0], pool[1], pool[2], pool[3], plan, state, money)
         level, propensity[i], price, reason = decide_customer(
             f[i], at_once[i], face[i], expected[i], variance[i], (t, draws[i]), plan, state, money
         )

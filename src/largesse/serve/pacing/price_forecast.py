@@ -38,7 +38,7 @@ class DualPlan:
 
 
 def find_promise_points(times: Array, valid: float, days: float, n_points: int) -> Array:
-    """Return the indices (n, 2) of the points in time at which promises begin and end to reserve budget.
+    """Return the indices (n, 2) of the points in time at which each customer's promise begins and ends.
 
     Each is the first point at or after the time (n,), or at or after the promise's end.
     """
@@ -127,7 +127,7 @@ class PriceForecast:
         self._redeems = drawn.redeemed_share
 
     def solve_prices(self) -> Array:
-        """Return the shadow prices (J,) of the period's parts at which the customers spend the budget."""
+        """Return the shadow prices (J,) of the period's equal parts at which the customers spend the budget."""
         customers, rate = self._customers, self.rate
         costs = np.where((self._points[:, 1] == self.n_parts)[:, None], customers.full_costs, customers.expected_costs)
 
@@ -146,7 +146,7 @@ class PriceForecast:
         return plan.prices
 
     def find_min_price(self) -> float:
-        """Return a shadow price that is small relative to the levels' gain per unit of cost."""
+        """Return the planned shadow price of an ample budget: 1 % of the mean gain per unit of cost."""
         customers = self._customers
         gain = float((customers.responses.max(axis=1) - customers.responses[:, 0]).mean())
         return max(0.01 * gain / max(float(customers.expected_costs.max(axis=1).mean()), 1e-9), 1e-300)
@@ -192,9 +192,9 @@ class PriceForecast:
         return promised, paid, cost
 
     def _limit_exploration_loss(self, rule: ExplorationRule, prices: Array) -> None:
-        """Limit the response that exploration loses to the loss at the policy's own shadow price.
+        """Weaken the exploration rule until it loses at most the response lost at the policy's shadow price.
 
-        It raises the rule's price of value.
+        A higher `value_price` weakens the rule.
 
         Promises that are kept make budget dear: without this, exploring would give up a large part of a small gain.
         """

@@ -56,7 +56,7 @@ class StreamTraits:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Stream of arriving customers over time, with the population that is known and the true responses."""
+    """Stream of arriving customers: times, costs, true responses, and the population that planning uses."""
 
     traits: StreamTraits
     terms: LedgerTerms
@@ -74,7 +74,7 @@ class Stream:
 
 
 def draw_traits(seed: int, on_redemption: bool | None = None) -> StreamTraits:
-    """Draw the random traits of a customer stream; `on_redemption` replaces the drawn value."""
+    """Draw the random traits of a customer stream; the trait `on_redemption` is drawn unless given."""
     rng = np.random.default_rng([seed, 1])
     later = bool(rng.random() < 0.5)
     return StreamTraits(
@@ -262,7 +262,7 @@ def pace_stream(
     base = float(stream.truth[:, 0].sum())
     return PacedStream(
         *(method, levels, prices, reasons, propensity),
-        value=base + float(count_gains(stream, levels, refused).sum()),
+        value=base + float(compute_true_gains(stream, levels, refused).sum()),
         base=base,
         spent=convert_to_units(int(at_once.sum() + paid.sum())),
         committed=convert_to_units(int((at_once + np.where(is_settled, paid, face)).sum())),
@@ -273,7 +273,7 @@ def pace_stream(
     )
 
 
-def count_gains(stream: Stream, levels: Array, refused: Array | None = None) -> Array:
+def compute_true_gains(stream: Stream, levels: Array, refused: Array | None = None) -> Array:
     """Return each customer's true response gain (n,) over the cheapest level, for given levels (n,).
 
     A customer who is refused responds as to the cheapest level. Only those who redeem can be refused, and theirs is the whole
@@ -343,7 +343,7 @@ def trace_course(
         price=price,
         spent=sum_until(times, at_once) + sum_until(times + np.where(redeemed, stream.delay, np.inf), face),
         held=sum_until(times, at_once + face) - sum_until(np.where(redeemed, np.inf, times + valid), face),
-        value=sum_until(times, count_gains(stream, levels, refused)),
+        value=sum_until(times, compute_true_gains(stream, levels, refused)),
     )
 
 
