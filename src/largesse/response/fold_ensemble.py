@@ -152,7 +152,7 @@ def restore_model_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer
 
 
 def predict_outside_sample(held: HeldOutPredictions, log: Log, fold: Array, model: Any) -> HeldOutPredictions:
-    """Extend out-of-fold predictions for a large log's sample by predictions for all other rows.
+    """Extend out-of-fold predictions of a large log's sample to the log's other rows, by a fitted model.
 
     The fitted model predicts the rows outside the sample, which it has not seen.
     """

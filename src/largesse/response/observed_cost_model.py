@@ -122,7 +122,7 @@ def _make_cost_log(log: Log) -> Log:
 
 
 def get_customer_costs(model: ResponseModel, customers: Any) -> Array | None:
-    """Return customers' individual costs (n, K), predicted or from their table, or None if costs are common."""
+    """Return customers' individual costs (n, K), predicted or from their table; None for common costs."""
     if isinstance(model, WithCosts):
         return model.predict_costs(customers)
     return customers.costs if isinstance(customers, Customers | Log) else None

@@ -47,7 +47,7 @@ MIN_PROBABILITY = 1e-9  # a probability whose logarithm is taken
 
 @dataclass(frozen=True, eq=False)
 class ThresholdScores:
-    """Linear scores of the K+1 possible response thresholds of a customer, whose softmax gives probabilities."""
+    """Fitted linear scores of the K+1 possible thresholds; their softmax gives a customer's probabilities."""
 
     coef: Annotated[Array, ArraySpec("p", "K+1")]
     intercept: Annotated[Array, ArraySpec("K+1")]

@@ -44,7 +44,7 @@ def require_packages(extra: str, *packages: str) -> None:
 
 
 def open_listening_socket(port: int | None, default: int, host: str = LOCAL_HOSTS[0]) -> socket.socket:
-    """Open a listening socket on the given port; by default on a default port, or any free one."""
+    """Open a listening socket on `port`; if it is None, on the default port, or on any free port if busy."""
     if port is not None and not 0 <= port < 2**16:
         fail("port", Problem(f"the port is {port}", "give a number from 0 (any that is free) to 65535"))
     try:

@@ -89,7 +89,7 @@ def _widen_interval(estimate: Estimate, below: float, above: float) -> Estimate:
 
 
 def count_tail_rows_if_few(tail: Array) -> int | None:
-    """Return the number of rows with large values if too few for an interval, else None."""
+    """Return the number of rows in the long tail if they are too few for an interval, else None."""
     above, below = int(np.count_nonzero(tail > 0)), int(np.count_nonzero(tail < 0))
     needed = [side for side in (above, below) if side > MIN_SIDE_SHARE * (above + below)]
     least = min(needed, default=0)

@@ -126,7 +126,7 @@ def _describe_column(name: str, inspection: CampaignDraft, role: str) -> dict[st
 
 
 def order_draft_levels(inspection: CampaignDraft) -> tuple[list[str], bool, str]:
-    """Order a table's levels by cost; return the levels, True if the order is known, and the reason."""
+    """Order a table's levels by cost; return the levels, a flag for a certain order, and the order's source."""
     if inspection.level is None:
         return [], False, ""
     if inspection.doses is not None:
@@ -204,7 +204,7 @@ def list_segments(profile: TableProfile, names: Sequence[str]) -> dict[str, list
 
 
 def convert_draft(draft: Mapping[str, Any], profile: TableProfile, log: str, *, checkup: bool = False) -> Campaign:
-    """Convert a draft from the page to a campaign; a `checkup` ignores costs and budget."""
+    """Convert a draft from the page to a campaign, without costs and budget for a `checkup`."""
     refuse("draft", _find_shape_problems(draft))
     inspection, features = assign_roles(profile, draft.get("roles") or {})
     roles = inspection.guess.roles

@@ -118,7 +118,7 @@ def draw_random_surface(rng: np.random.Generator, sample: Array, shape: str, wid
 
 
 def _draw_weights(rng: np.random.Generator, n: int) -> Array:
-    """Draw n weights with random signs, whose sizes 1/k^a fall with a random power a."""
+    """Draw n weights ±1/k^a (k = 1 … n), with random signs and one random power a."""
     sizes: Array = (1.0 + np.arange(n)) ** -rng.uniform(0.0, 1.0)
     return sizes * rng.choice([-1.0, 1.0], size=n)
 

@@ -80,7 +80,7 @@ def _write_other_option(evidence: Numbers, units: Units) -> str:
 
 
 def _write_guaranteed_values(safety: Numbers, units: Units) -> str:
-    """Write the guaranteed values of plan and simple rule, or the reason for missing values."""
+    """Write the values that plan and simple rule reach with 95 % confidence, or the reason for their absence."""
     if safety["excuse"]:
         return str(safety["excuse"])
     known = [(row["name"], finite_or_none(row["guaranteed"])) for row in safety["options"]]

@@ -311,7 +311,7 @@ class NetworkSettingsSearch:
         return np.diff(scores, axis=1)[self.task.held_out_rows]
 
     def _measure_left_out_logger_risks(self, penalty: float) -> Array:
-        """Return the loss of each κ on rows of logging policies that were left out of training."""
+        """Return each κ's mean loss on the rows of every logging policy, by networks trained without this policy."""
         log = self.task.log
         assert log.logger is not None
         parts = np.unique(log.logger)

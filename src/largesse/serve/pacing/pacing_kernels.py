@@ -364,7 +364,7 @@ def decide_customer(
 def count_decision(
     at_once: int, face: int, expected: int, parts: tuple[int, int], plan: Array, state: Array, money: Array
 ) -> None:
-    """Add a decision and its promise to the sums and the controller's state, as the ledger does."""
+    """Add a decision and its promise to the sums and the controller's state, by the ledger's rules."""
     J = int(plan[PARTS])
     money[SPENT] += at_once
     money[AT_ONCE] += at_once
@@ -440,7 +440,7 @@ def compute_dual_objective(
 ) -> float:
     """Compute the dual objective Σ max(response − price × cost), and write the best levels and their budget use.
 
-    `levels` gets the best levels, and `used` the budget that is used at each point in time.
+    `levels` gets the best levels, and `used` the changes over time of the budget in use.
 
     `when` (n, 2): the first point at or after a customer comes, and the first at or after their promise ends.
     `ahead` (J + 1,): the sum of the prices of a point and of all later ones.
