@@ -147,7 +147,8 @@ def test_a_linear_model_depends_on_no_order_and_counts_a_row_twice_as_weight_two
     columns = log.features.select(log.features.column_names[::-1])
     for other in (shuffled(log, drawn.seed)[1], doubled(log)[1], replace(log, features=columns)):
         found = lg.Linear(penalty=factor).fit(other).predict(log.features)
-        np.testing.assert_allclose(found, curves, rtol=1e-4, atol=1e-5 * log.response.max())
+        # The solvers stop at 1e-10 of the mean loss and 1e-9 of the ladder's: 1e-4 of a curve.
+        np.testing.assert_allclose(found, curves, rtol=1e-3, atol=1e-4 * log.response.max())
 
 
 @examples(20)
