@@ -13,7 +13,7 @@ import typer
 
 from largesse import cli
 from largesse.campaign import write_guessed_campaign
-from largesse.cli.result_output import exit_by_answers
+from largesse.cli.result_output import exit_by_severity
 from largesse.evaluation import ESTIMATORS
 from largesse.records import ROLES
 from largesse.response import list_models
@@ -170,12 +170,12 @@ def test_a_log_that_cannot_answer_has_a_code_of_its_own(
 
 def test_a_verdict_that_cannot_say_has_that_code_too() -> None:
     fine = [{"answer": "fine"}, {"answer": "note"}]
-    exit_by_answers(fine, {"recommended": "mix"})
+    exit_by_severity(fine, {"recommended": "mix"})
     with pytest.raises(typer.Exit) as stopped:
-        exit_by_answers([{"answer": "careful"}], {"recommended": "mix"})
+        exit_by_severity([{"answer": "careful"}], {"recommended": "mix"})
     assert stopped.value.exit_code == 10
     with pytest.raises(typer.Exit) as stopped:
-        exit_by_answers(fine, {"recommended": None})
+        exit_by_severity(fine, {"recommended": None})
     assert stopped.value.exit_code == 20
 
 

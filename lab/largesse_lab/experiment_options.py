@@ -107,7 +107,7 @@ def split_comma_names(text: str | None) -> list[str] | None:
 
 
 def drop_existing_record_options(words: list[str]) -> list[str]:
-    """Return the words of a command line without the options --kept and --machine.
+    """Return a command line without the options about earlier records (--kept, --machine).
 
     >>> drop_existing_record_options(["experiment", "table1", "--kept", "--machine", "a large one", "--out", "docs/results"])
     ['experiment', 'table1', '--out', 'docs/results']
@@ -119,7 +119,7 @@ def drop_existing_record_options(words: list[str]) -> list[str]:
 
 
 def parse_part_of_repeats(text: str) -> tuple[int, int]:
-    """Parse a part such as "1/4", the second of four parts of the repeats, to (1, 4)."""
+    """Parse a part of the repeats, numbered from 0: "1/4" is the second of four parts, (1, 4)."""
     i, _, n = text.partition("/")
     if not (i.isdecimal() and n.isdecimal() and int(i) < int(n)):
         fail("experiment", Problem(f"part {text!r}", "parts of 4 are 0/4, 1/4, 2/4 and 3/4"))
@@ -127,7 +127,7 @@ def parse_part_of_repeats(text: str) -> tuple[int, int]:
 
 
 def parse_names_or_row_counts(text: str | None) -> tuple[list[str] | None, list[int] | None]:
-    """Parse the option --rows as names of table rows, or as numbers of log rows.
+    """Parse the option --rows as names of methods (rows of a table), or as numbers of log rows.
 
     >>> parse_names_or_row_counts("SIRE,BART"), parse_names_or_row_counts("2000,20000"), parse_names_or_row_counts(None)
     ((['SIRE', 'BART'], None), (None, [2000, 20000]), (None, None))

@@ -86,7 +86,7 @@ def run_experiment(name: str, options: ExperimentRunOptions, progress: Progress)
         text = json.dumps(content, ensure_ascii=False) + "\n"
         experiment_parts.write_text(folder / f"{name}.json", text)
         write_result_page(folder, experiment, made, summary)
-    return records, experiment.write_results(summary).join_paragraphs()
+    return records, experiment.make_result_section(summary).join_paragraphs()
 
 
 def _find_option_problems(experiment: Experiment, options: ExperimentRunOptions) -> list[Problem]:
@@ -201,7 +201,7 @@ def write_result_page(folder: Path, experiment: Experiment, made: Mapping[str, A
 
     The notes at the end of an existing page are kept.
     """
-    section = experiment.write_results(summary)
+    section = experiment.make_result_section(summary)
     versions = ", ".join(f"{name} {version}" for name, version in (made.get("versions") or {}).items())
     repeats = f"{made['repeats']:,} repeats" if made.get("repeats") else ""
     facts = "; ".join(filter(None, [repeats, made.get("machine"), made.get("date"), versions]))

@@ -30,11 +30,11 @@ def summing_job(program: Any, n: int, models: int, loop: Any) -> Any:
 
 def summing_program(loop: Any) -> Any:
     from largesse.response.networks.training_types import TrainingProgram
-    from largesse_lab.baselines.network_helpers import draw_batches, draw_training_stretches, initialise_models_by_seed
+    from largesse_lab.baselines.network_helpers import draw_batches, draw_batches_by_interval, initialise_models_by_seed
 
     return TrainingProgram(
         start=lambda seeds, _own: initialise_models_by_seed(seeds, lambda rng: {"sum": np.float32(rng.random())}),
-        draw=lambda seed, own, stretches: draw_training_stretches(
+        draw=lambda seed, own, stretches: draw_batches_by_interval(
             seed, stretches, loop.steps, lambda rng, steps: draw_batches(rng, own[1], steps, 2)
         ),
         step=lambda state, data, own, places: {"sum": state["sum"] + data[0][own[0][places]].sum() * own[2]},

@@ -55,7 +55,7 @@ from largesse.response.networks import (
 from largesse.stats import assign_folds, limit_to_one_thread, mark_held_out_rows, softmax
 from largesse_lab.baselines.network_helpers import (
     draw_batches,
-    draw_training_stretches,
+    draw_batches_by_interval,
     find_held_out_share_problems,
     find_unknown_option_problems,
     initialise_models_by_seed,
@@ -232,7 +232,7 @@ class BanditNet(Learner):
             return np.zeros(0, dtype=np.int64)
         scores = self.scores(X)
         if self.spend == "all":  # cost is worth more than any score, so the budget alone holds it back
-            scores = scores + _find_dominating_cost_value(scores, costs) * costs
+            scores = scores + _find_dominating_cost_bonus(scores, costs) * costs
         return allocate(scores, costs, budget).levels
 
     def _find_price(self, scores: Array, costs: Array, budget: float, weight: Array | None = None) -> float:
@@ -256,7 +256,7 @@ class BanditNet(Learner):
         if not (math.isfinite(self.price_) and self.price_ >= least):
             raise ValueError(f"price_: {self.price_}")
 
-    def _check_levels(self) -> None:
+    def _check_loaded_policy(self) -> None:
         """Raise ValueError unless a loaded policy's settings, levels and network fit together."""
         if problems := self._problems(self.levels_known_):
             raise ValueError(problems[0].what)
@@ -284,7 +284,7 @@ class BanditNet(Learner):
         with convert_content_errors(path):
             net = cls.from_state(manifest["model"], arrays)
             net.levels_known_ = Levels(**manifest["levels"])
-            net._check_levels()
+            net._check_loaded_policy()
             return net
 
 
@@ -294,8 +294,8 @@ def _are_valid_translations(value: Any) -> bool:
     return np.size(value) > 0 and bool(np.isfinite(np.asarray(value, dtype=float)).all())
 
 
-def _find_dominating_cost_value(scores: Array, costs: Array) -> float:
-    """Return a bonus per unit of cost so large that every costlier level beats every cheaper level."""
+def _find_dominating_cost_bonus(scores: Array, costs: Array) -> float:
+    """Return a bonus per unit of cost with which every costlier level outscores every cheaper level."""
     gaps = np.diff(np.sort(costs, axis=1), axis=1)
     gaps = gaps[gaps > 1e-9 * costs.max(initial=0.0)]
     return float(2 * np.ptp(scores, axis=1).max() / gaps.min()) if len(gaps) else 0.0
@@ -458,7 +458,7 @@ def find_softmax_price(
 
 
 def _find_budget_price_crossing(spent: Callable[[float], tuple[float, float]], budget: float, far: float) -> float:
-    """Return the smallest shadow price with a cost within budget, searched from 0 to `far` and beyond.
+    """Return the smallest shadow price that keeps the budget, first searched between 0 and `far`.
 
     Newton steps, kept inside the bracket known to hold it, with a bisection every fifth step.
     """
@@ -598,7 +598,7 @@ def make_policy_program(shape: NetworkShape, training: Training, loop: TrainingL
         return params, make_zero_moments(optimiser, params)
 
     def draw(seed: int, model_data: Any, stretches: Sequence[Array]) -> Iterator[Array]:
-        return draw_training_stretches(
+        return draw_batches_by_interval(
             seed, stretches, loop.steps, lambda rng, n: draw_batches(rng, model_data[1], n, training.batch)
         )
 

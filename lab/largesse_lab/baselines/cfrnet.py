@@ -57,8 +57,8 @@ from largesse.response.networks import (
 from largesse.stats import find_chosen_index, limit_to_one_thread, mark_held_out_rows
 from largesse_lab.baselines.network_helpers import (
     draw_batches,
+    draw_batches_by_interval,
     draw_initial_parameters,
-    draw_training_stretches,
     find_held_out_share_problems,
     find_penalty_strength_problems,
     find_unknown_option_problems,
@@ -207,7 +207,7 @@ class CFRNet(ResponseModel):
         )
 
     def _problems(self, log: Log) -> list[Problem]:
-        """List invalid settings for a log."""
+        """List settings that are invalid, or unsuitable for the log's responses."""
         wrong = find_unknown_option_problems(self, CFRNET_OPTIONS)
         wrong += find_setting_problems("network", self.network, CFRNET_NETWORK)
         wrong += find_setting_problems("training", self.training, CFRNET_TRAINING)
@@ -340,7 +340,7 @@ def make_cfrnet_program(
         return initialise_models_by_seed(seeds, first)
 
     def draw(seed: int, model_data: Any, stretches: Sequence[Array]) -> Iterator[Array]:
-        return draw_training_stretches(
+        return draw_batches_by_interval(
             seed, stretches, loop.steps, lambda rng, n: draw_batches(rng, model_data[1], n, training.batch)
         )
 

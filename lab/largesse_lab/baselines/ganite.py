@@ -51,8 +51,8 @@ from largesse.response.networks import (
 )
 from largesse.stats import find_chosen_index, limit_to_one_thread, mark_held_out_rows
 from largesse_lab.baselines.network_helpers import (
+    draw_batches_by_interval,
     draw_initial_parameters,
-    draw_training_stretches,
     find_held_out_share_problems,
     find_penalty_strength_problems,
     initialise_models_by_seed,
@@ -277,7 +277,7 @@ def convert_generator_scores(gan: GANITEArchitecture, score: jax.Array) -> jax.A
 
 
 def compute_response_losses(gan: GANITEArchitecture, score: jax.Array, target: jax.Array) -> jax.Array:
-    """Return the loss of each element: log loss for probabilities, else squared error."""
+    """Return the loss of each predicted response: log loss for probabilities, else squared error."""
     return jax.nn.softplus(score) - target * score if gan.bounded else (score - target) ** 2
 
 
@@ -296,13 +296,15 @@ def insert_logged_responses(generated: jax.Array, level: jax.Array, r: jax.Array
     return jnp.where(level > 0, r[:, None], generated)
 
 
-def compute_detector_loss(detect: Params, x: jax.Array, rows: jax.Array, level: jax.Array, w: jax.Array) -> jax.Array:
+def compute_level_discriminator_loss(
+    detect: Params, x: jax.Array, rows: jax.Array, level: jax.Array, w: jax.Array
+) -> jax.Array:
     """Return the cross-entropy of the discriminator that predicts the logged level."""
     log_probability = jax.nn.log_softmax(compute_discriminator_logits(detect, x, rows), axis=1)
     return -_weighted_mean((log_probability * level).sum(axis=1), w)
 
 
-def compute_completer_loss(
+def compute_counterfactual_generator_loss(
     gan: GANITEArchitecture,
     complete: Params,
     detect: Params,
@@ -314,7 +316,7 @@ def compute_completer_loss(
     x, level, r, w = batch
     score = compute_completion_scores(complete, x, level, r, noise)
     observed = _weighted_mean((compute_response_losses(gan, score, r[:, None]) * level).sum(axis=1), w)
-    return observed - alpha * compute_detector_loss(
+    return observed - alpha * compute_level_discriminator_loss(
         detect, x, insert_logged_responses(convert_generator_scores(gan, score), level, r), level, w
     )
 
@@ -331,7 +333,7 @@ def compute_second_discriminator_loss(
     return _weighted_mean(yes + no, w)
 
 
-def compute_inference_loss(
+def compute_inference_generator_loss(
     gan: GANITEArchitecture,
     infer: Params,
     judge: Params,
@@ -387,12 +389,12 @@ def _make_batch_sampler(gan: GANITEArchitecture, loop: TrainingLoop, numbers: in
             size = (steps, gan.discriminator_steps + 1, gan.batch)
             return some[rng.integers(0, len(some), size)].astype(np.int32), rng.random((*size, numbers), np.float32)
 
-        return draw_training_stretches(seed, stretches, loop.steps, draws)
+        return draw_batches_by_interval(seed, stretches, loop.steps, draws)
 
     return draw
 
 
-def _measure_input_width(gan: GANITEArchitecture) -> int:
+def _count_values_per_row(gan: GANITEArchitecture) -> int:
     """Return the number of values that generator and discriminator hold per row."""
     return gan.features + (4 + gan.levels) * gan.width
 
@@ -421,12 +423,12 @@ def make_counterfactual_program(gan: GANITEArchitecture, loop: TrainingLoop) -> 
             )
             completed_batch = (x, rows, level, w)
             detect, detect_moments = _adam_step(
-                optimiser, lambda q, b=completed_batch: compute_detector_loss(q, *b), detect, detect_moments
+                optimiser, lambda q, b=completed_batch: compute_level_discriminator_loss(q, *b), detect, detect_moments
             )
         batch = _take_batch(data, model_data, places[-1])
         complete, complete_moments = _adam_step(
             optimiser,
-            lambda q: compute_completer_loss(gan, q, detect, batch, noise[-1], model_data[4]),
+            lambda q: compute_counterfactual_generator_loss(gan, q, detect, batch, noise[-1], model_data[4]),
             complete,
             complete_moments,
         )
@@ -435,7 +437,7 @@ def make_counterfactual_program(gan: GANITEArchitecture, loop: TrainingLoop) -> 
     start = _make_initialiser(gan, optimiser, ("complete", "detect"))
     draw = _make_batch_sampler(gan, loop, gan.levels - 1)
     return TrainingProgram(
-        start, draw, step, lambda *_: jnp.float32(0), lambda state: state[0], (0, 2), _measure_input_width(gan)
+        start, draw, step, lambda *_: jnp.float32(0), lambda state: state[0], (0, 2), _count_values_per_row(gan)
     )
 
 
@@ -470,7 +472,7 @@ def make_inference_program(gan: GANITEArchitecture, judged: bool, loop: Training
         beta = model_data[4] if judged else 0.0
         infer, infer_moments = _adam_step(
             optimiser,
-            lambda q: compute_inference_loss(gan, q, judge, batch, rows, noise[-1][:, : gan.levels], beta),
+            lambda q: compute_inference_generator_loss(gan, q, judge, batch, rows, noise[-1][:, : gan.levels], beta),
             infer,
             infer_moments,
         )
@@ -486,7 +488,7 @@ def make_inference_program(gan: GANITEArchitecture, judged: bool, loop: Training
 
     start = _make_initialiser(gan, optimiser, ("infer", "judge"))
     draw = _make_batch_sampler(gan, loop, 2 * gan.levels - 1)
-    return TrainingProgram(start, draw, step, loss, lambda state: state[0], (0, 2), _measure_input_width(gan))
+    return TrainingProgram(start, draw, step, loss, lambda state: state[0], (0, 2), _count_values_per_row(gan))
 
 
 # -- predicting -----------------------------------------------------------------------------------------------------

@@ -79,10 +79,10 @@ def initialise_models_by_seed(seeds: Array, first: Callable[[np.random.Generator
     return jax.tree.map(lambda *each: np.stack(each)[source.reshape(-1)], *states)
 
 
-def draw_training_stretches(
+def draw_batches_by_interval(
     seed: int, stretches: Sequence[Array], steps: int, draw: Callable[[np.random.Generator, int], Any]
 ) -> Iterator[Any]:
-    """Yield the random batches of each interval between evaluations of training, from one seeded generator."""
+    """Yield the random training batches of each interval between evaluations of the held-out loss."""
     rng = _spawn_generators(seed)[1]
     for looks in stretches:
         yield draw(rng, len(looks) * steps)

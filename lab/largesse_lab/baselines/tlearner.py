@@ -74,7 +74,7 @@ class TLearner(ResponseModel):
         return estimator.fit(X, response, **extra)
 
     def _curves(self, X: Array) -> Array:
-        columns = [_predict_level(self.models_[k], X) for k in self.own_]
+        columns = [_predict_level_responses(self.models_[k], X) for k in self.own_]
         curves = np.column_stack(columns).astype(np.float64)
         return np.clip(curves, 0.0, 1.0) if self.binary_ else curves
 
@@ -94,7 +94,7 @@ class _ConstantPrediction:
         return np.full(len(X), self.value)
 
 
-def _predict_level(model: Any, X: Array) -> Array:
+def _predict_level_responses(model: Any, X: Array) -> Array:
     """Return the responses (n,) that the model of one level predicts for rows."""
     if isinstance(model, ResponseModel):
         return model._curves(X)[:, 0]

@@ -69,9 +69,9 @@ def _measure_world(seed: int) -> dict[str, Any]:
 
 
 def _draw_test_arms(world: RandomWorld, policy: Policy, rng: np.random.Generator) -> tuple[Array, Array, float]:
-    """Return the responses of switchers in both arms of a test, and the share of switchers.
+    """Return responses in both arms of customers whose level the test changes, and their share of all customers.
 
-    The plan is compared with the best uniform mix.
+    One arm gets the plan, the other the best mix of levels for all customers.
     """
     table = world.draw_fresh(FRESH_ROWS).table
     plan, curves = policy.decide(table), policy.model.predict(table)

@@ -83,7 +83,7 @@ def _measure_errors_on_truth(truth: str, K: int, repeat: int) -> dict[str, Any]:
     return {"truth": truth, "levels": K, "repeat": repeat, **errors}
 
 
-def compute_promised_error(K: int) -> float:
+def compute_theoretical_error(K: int) -> float:
     """Return the mean squared error that Proposition 3 predicts for K levels, in units of σ²/n."""
     return float(np.log(K) / K)
 
@@ -108,7 +108,7 @@ def summarise_level_errors(records: Records) -> dict[str, Any]:
         cell: dict[str, Any] = {name: compute_moments([record[name] for record in of_cell]) for name in ESTIMATES}
         cells.setdefault(truth, {})[str(K)] = {
             **cell,
-            "promised": compute_promised_error(K),
+            "promised": compute_theoretical_error(K),
             "known": derive_monotone_error(truth, K),
         }
     return {"cells": cells, "curves": CURVES_PER_REPEAT}
@@ -124,7 +124,7 @@ def compute_moments(values: Sequence[float]) -> dict[str, Any]:
 def tabulate_level_errors(summary: Summary) -> str:
     """Return a Markdown table of monotone-estimate errors and their ratios to the predicted error."""
     levels = list(dict.fromkeys(K for row in summary["cells"].values() for K in row))
-    rows = [["promised, log(K)/K", *(f"{compute_promised_error(int(K)):.4f}" for K in levels)]]
+    rows = [["promised, log(K)/K", *(f"{compute_theoretical_error(int(K)):.4f}" for K in levels)]]
     rows += [[truth, *(_write_error_ratio(row.get(K)) for K in levels)] for truth, row in summary["cells"].items()]
     return format_table(["truth", *(f"K = {K}" for K in levels)], rows)
 
@@ -142,7 +142,7 @@ def list_level_lines(summary: Summary) -> list[dict[str, Any]]:
     for truth, row in summary["cells"].items():
         levels = [int(K) for K in row]
         estimates = {name: _list_line_points([cell[name] for cell in row.values()]) for name in ESTIMATES}
-        estimates["promised"] = {"mean": [compute_promised_error(K) for K in levels]}
+        estimates["promised"] = {"mean": [compute_theoretical_error(K) for K in levels]}
         lines += [{"panel": truth, "label": name, "x": levels, **points} for name, points in estimates.items()]
     return lines
 

@@ -47,8 +47,8 @@ class Experiment:
         tuned = [name for name in names if enough and name in self.methods and self.methods[name].grid]
         return tuned, [name for name in names if name not in tuned]
 
-    def write_results(self, summary: Summary) -> Section:
-        """Return the result section of a summary, with tables and figures."""
+    def make_result_section(self, summary: Summary) -> Section:
+        """Return the section of the result page with tables and figures of a summary."""
         section = Section(self.name)
         self.fill(section, summary)
         return section

@@ -127,7 +127,7 @@ def _choose_recommended_option(options: Sequence[PolicyOption]) -> int:
 
 
 def _apply_plan_to_fresh_customers(scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> list[Array]:
-    """Return the level probabilities (n, K) of customers outside the log, by each fold's model and shadow price."""
+    """Return a plan's level probabilities (n, K) for customers outside the log, one array per fold's model."""
     costs, policies = fresh.customers.costs, []
     for f, curves, price in zip(np.unique(scores.fold), fresh.curves, plan.prices, strict=True):
         mixture = fit_rule_at_price(scores.curves[scores.fold == f], costs, float(price), plan.budget)

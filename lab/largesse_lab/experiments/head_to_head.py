@@ -133,7 +133,7 @@ def list_available_logs() -> list[str]:
 
 
 class Contestant:
-    """Named model that can be copied and fitted to the other folds of a log."""
+    """Model by name, which cross-fitting can copy and fit to the training folds of a log."""
 
     def __init__(self, name: str, seed: int) -> None:
         self.name, self.seed = name, seed
@@ -214,7 +214,7 @@ class FitFolder:
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log, split into folds, model and budget, and per random simulated world and model."""
+    """Return one record per log, random split, model and budget, and one per random simulated world and model."""
     names = [*list_available_logs(), RANDOM_WORLDS] if request.problems is None else request.problems
     names = match_names(names, [*HEAD_LOGS, RANDOM_WORLDS])
     models = match_models(HEAD_MODELS if request.models is None else request.models)
@@ -264,7 +264,7 @@ def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
 
 
 def _measure_log(keys: Sequence[Key], first: str, fits: FitFolder, progress: Progress) -> Iterator[dict[str, Any]]:
-    """Yield the missing records of models on a log, with the first model's plans compared with all others."""
+    """Yield the missing records of a log, with the first model's plans compared with every other model's."""
     name, split = keys[0][:2]
     models = list(dict.fromkeys([first, *(key[2] for key in keys)]))
     for model in models:

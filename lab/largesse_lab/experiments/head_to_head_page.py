@@ -129,7 +129,7 @@ def _summarise_failures(records: Records, size: int) -> dict[str, Any]:
 
 
 def _find_lost_regimes(records: Records, size: int) -> list[dict[str, Any]]:
-    """List categories of random simulated worlds in which a method's skill significantly exceeds the first's."""
+    """List categories of random simulated worlds in which a method has significantly more skill than the first."""
     rows = [record for record in records if record["rows"] == size]
     first = rows[0]["model"]
     lost = []
@@ -155,7 +155,7 @@ def fill_head_to_head(section: Section, summary: Summary) -> None:
     first = summary["models"][0]
     _add_worlds(section, summary)
     if summary["logs"]:
-        section.add("## Real randomised logs", _write_standing(summary["logs"], summary["models"]))
+        section.add("## Real randomised logs", _tabulate_wins_and_losses(summary["logs"], summary["models"]))
         _draw_leads(section, summary["logs"], first)
         for log in summary["logs"]:
             section.add(*_write_log(log, first))
@@ -227,8 +227,8 @@ def _draw_leads(section: Section, logs: Sequence[Mapping[str, Any]], first: str)
         section.add_figure(partial(draw_intervals, rows, FigureText(title, "difference", note=note)), title, "logs")
 
 
-def _write_standing(logs: Sequence[Mapping[str, Any]], models: Sequence[str]) -> str:
-    """Return a table that counts, per method, wins and losses against the first method over logs and budgets."""
+def _tabulate_wins_and_losses(logs: Sequence[Mapping[str, Any]], models: Sequence[str]) -> str:
+    """Return a table of the first method's wins and losses against each other method, over logs and budgets."""
     body = []
     for model in models[1:]:
         cells = [log["cells"][model] for log in logs if model in log["cells"]]

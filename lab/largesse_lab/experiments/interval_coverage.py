@@ -131,7 +131,7 @@ def _measure_log(name: str, log: int, rows: int, mix: float, model: Callable[[],
 def _predict_out_of_fold(
     model: ResponseModel, log: Log, fresh: Array, seed: int
 ) -> tuple[HeldOutPredictions, list[Array]]:
-    """Return a log's out-of-fold predictions, and the curves of new simulated customers by each fold's model."""
+    """Return a log's out-of-fold predictions, and new simulated customers' curves, one array per fold's model."""
     if isinstance(model, Stack):
         stack = Stack(models=model.models, folds=model.folds, seed=seed)
         return stack.fit_held_out(log, assign_folds(log, stack.folds, seed)), stack.predict_by_fold(fresh)
@@ -188,7 +188,7 @@ LOGGING_RULES = {"fixed": apply_fixed_rule, "highest": apply_highest_level}
 
 
 def _decide_fresh_levels(fresh_curves: list[Array], prices: Array, paid: str) -> list[Array]:
-    """Return the levels (n,) of customers outside the log, by each fold's model and shadow price."""
+    """Return the levels (n,) of customers outside the log, one array per fold's model and shadow price."""
     levels = Levels(costs=FACE, on_redemption=paid == "redeemed")
     return [
         decide_at_price(curves, expected_costs(levels, curves), price)

@@ -71,8 +71,8 @@ def _find_own(scores: Scores, _drawn: RandomLog, policy: Array, _seed: int) -> d
     return {name: (estimate.low, estimate.high) for name, estimate in estimates.items()}
 
 
-def _find_obp(scores: Scores, _drawn: RandomLog, policy: Array, seed: int) -> dict[str, Interval]:
-    """Return obp's bootstrap intervals, with 1,000 resamples instead of 10,000."""
+def _compute_obp_intervals(scores: Scores, _drawn: RandomLog, policy: Array, seed: int) -> dict[str, Interval]:
+    """Return obp's bootstrap interval of a policy's value for each estimator, from 1,000 resamples."""
     package = require_part("obp.ope.estimators", "", "obp", hint=OBP_HINT)
     inputs = {
         "reward": scores.response,
@@ -92,8 +92,8 @@ def _find_obp(scores: Scores, _drawn: RandomLog, policy: Array, seed: int) -> di
     return intervals
 
 
-def _find_skdr(scores: Scores, drawn: RandomLog, policy: Array, seed: int) -> dict[str, Interval]:
-    """Return skdr-eval's normal intervals with its own choice of clipping, and its block bootstrap intervals.
+def _compute_skdr_intervals(scores: Scores, drawn: RandomLog, policy: Array, seed: int) -> dict[str, Interval]:
+    """Return skdr-eval's intervals of a policy's value: block bootstrap, and normal with clipped weights.
 
     As in its pipeline, one prediction per row serves all actions: the mean under the logging policy.
     """
@@ -113,8 +113,8 @@ def _find_skdr(scores: Scores, drawn: RandomLog, policy: Array, seed: int) -> di
 
 INTERVAL_PACKAGES: dict[str, Callable[[Scores, RandomLog, Array, int], dict[str, Interval]]] = {
     "largesse": _find_own,
-    "obp": _find_obp,
-    "skdr-eval": _find_skdr,
+    "obp": _compute_obp_intervals,
+    "skdr-eval": _compute_skdr_intervals,
 }
 
 

@@ -82,7 +82,7 @@ def broadcast_expected_costs(levels: Levels, responses: Array) -> Array:
 
 
 def _draw_world_and_levels(seed: int) -> tuple[RandomWorld, Levels]:
-    """Return a random simulated world and its levels; worlds with odd seeds pay on redemption."""
+    """Return a random simulated world and its levels, with costs paid on redemption if the seed is odd."""
     world = next(
         world for place in range(1000) if (world := draw_world(1000 * place + seed)).traits.response != "gaussian"
     )
@@ -134,7 +134,7 @@ def _decide_levels(curves: Array, levels: Levels, price: float) -> Array:
 
 
 def _decide_fresh_levels(plan: HeldOutPlan, fresh_curves: Sequence[Array], levels: Levels) -> list[Array]:
-    """Return the levels (n,) of customers outside the log, by each fold's model and shadow price."""
+    """Return the levels (n,) of customers outside the log, one array per fold's model and shadow price."""
     prices = plan.prices if plan.scales is None else plan.prices * plan.scales
     return [_decide_levels(curves, levels, float(price)) for curves, price in zip(fresh_curves, prices, strict=True)]
 

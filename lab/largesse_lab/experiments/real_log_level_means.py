@@ -35,7 +35,7 @@ ZINMAN_FEATURES = (
 
 
 def measure(_request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log, outcome and level: the estimated mean, and the mean computed by hand."""
+    """Return one record per log, outcome and level: the estimated mean and the stratified mean."""
     folder = find_data_folder()
     if folder is None:
         hint = "set LARGESSE_DATA to the folder that holds karlan_list_2007.csv.gz"
@@ -118,7 +118,7 @@ REAL_LOGS: dict[str, Callable[[Path], tuple[Log, Array]]] = {
 
 
 def tabulate(records: Records) -> str:
-    """Return a Markdown table of estimated level means and means computed by hand."""
+    """Return a Markdown table of estimated level means and stratified level means."""
     body = []
     for row in records:
         z = (row["estimate"] - row["by_hand"]) / row["se"]

@@ -78,7 +78,7 @@ def _measure_world(seed: int) -> dict[str, Any]:
 def _draw_log_by_ledger(
     world: RandomWorld, policy: Policy, known: RandomLog, new: RandomLog, budget: float
 ) -> tuple[RandomLog, float]:
-    """Return the log of customers decided one after the other by a ledger, and their mean cost."""
+    """Return the log of customers whose levels a ledger chose in order of arrival, and their mean cost."""
     assert policy.exploration is not None
     terms = LedgerTerms(int(budget * SERVED_LOG_ROWS * 1e6), 0, DAYS * DAY_MICROS)
     plan = plan_pace(make_population(policy, known.table), terms, SERVED_LOG_ROWS, exploration=policy.exploration)

@@ -87,7 +87,7 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
 
 
 def make_levels_with_payment(world: RandomWorld, seed: int) -> Levels:
-    """Return the levels of a world; odd seeds pay on redemption unless responses can be negative."""
+    """Return a world's levels, paid on redemption if the seed is odd and responses are never negative."""
     if seed % 2 == 0 or world.traits.response == "gaussian":
         return Levels(costs=world.doses)
     amounts = world.traits.response == "amounts"

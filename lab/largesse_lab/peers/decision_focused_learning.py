@@ -1,7 +1,7 @@
-"""DFCL, decision-focused causal learning (KDD 2024, arXiv 2407.13664), with its policy-learning loss; re-implemented.
+"""DFCL, decision-focused causal learning (KDD 2024), re-implemented with its policy-learning loss.
 
-Squared error plus the loss of the Lagrangian dual's decisions: for prices λ, minus the mean of (r − λc) / π × the softmax
-probability, at the logged level, of r̂ − λĉ. π is the share of the level in the log.
+Source: arXiv 2407.13664. Squared error plus the loss of the Lagrangian dual's decisions: for prices λ, minus the mean of
+(r − λc) / π × the softmax probability, at the logged level, of r̂ − λĉ. π is the share of the level in the log.
 """
 
 from typing import Any

@@ -116,7 +116,7 @@ def run_commands(
 
 
 def _assign_cores(running: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Assign separate CPU cores to each process."""
+    """Restrict each running process to its own CPU cores."""
     if not hasattr(os, "sched_setaffinity"):
         return
     for process, cores in zip(running, divide_cores(sorted(os.sched_getaffinity(0)), len(running)), strict=True):
@@ -125,7 +125,7 @@ def _assign_cores(running: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def divide_cores(cores: Sequence[int], processes: int) -> list[list[int]]:
-    """Divide CPU cores among processes.
+    """Return a list of CPU cores per process, shared only if there are more processes than cores.
 
     >>> divide_cores([0, 1, 2, 3, 4], 2), divide_cores([0, 1], 3)
     ([[0, 2, 4], [1, 3]], [[0], [1], [0]])

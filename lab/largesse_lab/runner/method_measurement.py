@@ -93,7 +93,7 @@ def simulate_repeat(simulation: str, repeat: int) -> RepeatData:
 
 @dataclass(frozen=True)
 class RepeatSource:
-    """Source of data for repeats: a function that makes them, its accepted names, and the word for such a name."""
+    """Source of data for repeats: a function, its accepted names, and their kind, such as "simulation"."""
 
     make: Callable[[str, int], RepeatData]
     names: Sequence[str]
@@ -163,7 +163,7 @@ def _measure_chunk(
 
 
 def _needs_measurement(record: Mapping[str, Any] | None, method: Method) -> bool:
-    """Return True if a method has no record, or only a record of a smaller model than this machine can fit."""
+    """Return True if a method has no record, or one of its small model although this machine has a GPU."""
     return record is None or (bool(record.get("small")) and not select_settings_without_gpu(method.small))
 
 
@@ -197,7 +197,7 @@ def _make_record_key(name: str, data: RepeatData) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class ModelFitTask:
-    """Unfitted model with its log, and the problem (all "levels" or "binary") or the budget that it is for."""
+    """Unfitted model with its log, and its problem: all levels, two levels, or the plan at one budget."""
 
     problem: Any
     model: Any
@@ -307,14 +307,14 @@ def _make_grid_search_method(method: Method) -> Method:
 
 
 def _read_held_out_losses(_method: Method, fitted: Mapping[str, Any], _data: RepeatData) -> dict[str, Any]:
-    """Return the held-out loss of each setting in a method's grid, for the problems "levels" and "binary"."""
+    """Return the held-out loss of each setting in a method's grid, by problem (all levels, two levels)."""
     return {"losses": {problem: [choice.loss for choice in model.choices_] for problem, model in fitted.items()}}
 
 
 def _pick_best_grid_settings(
     cache: RecordCache, simulation: str, name: str, method: Method
 ) -> dict[str, dict[str, float]]:
-    """Return the grid settings with the lowest mean held-out loss, for the problems "levels" and "binary"."""
+    """Return the grid settings with the lowest mean held-out loss, by problem (all levels, two levels)."""
     losses = [
         record["losses"]
         for (record_simulation, repeat, record_name), record in cache.records.items()

@@ -12,7 +12,7 @@ from largesse.records import Array
 
 
 def measure_qini(effect: Array, treated: Array, response: Array) -> float:
-    """Return the mean of the Qini curve over its end, as the authors of CausalPFN compute it.
+    """Return the mean of the Qini curve divided by its last value, as the authors of CausalPFN compute it.
 
     Rows are sorted by falling effect. The curve is the sum of treated responses, less that of the others scaled to as many rows.
 
@@ -66,7 +66,7 @@ def measure_multi_level_aucc(curves: Array, costs: Array, value: Array, paid: Ar
 
 
 def _measure_area(spending: Array, change: Array) -> float:
-    """Return the area under cumulative value against cumulative cost, both as shares of their ends."""
+    """Return the area under cumulative value against cumulative cost, both divided by their totals."""
     cost, value = np.cumsum(spending), np.cumsum(change)
     if len(cost) == 0 or cost[-1] <= 0 or value[-1] == 0:
         return float("nan")

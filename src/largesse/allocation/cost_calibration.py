@@ -140,7 +140,7 @@ def _make_non_decreasing(values: Array) -> Array:
 
 
 def _find_spend_at_budget(expected: Array, aim: Array, budget: float) -> tuple[float, float]:
-    """Return the expected cost at which the corrected cost equals the budget, and its fractional array index.
+    """Return the expected cost whose corrected cost equals the budget, and its interpolated index in `expected`.
 
     It is infinite if the corrected cost `aim` never reaches the budget.
     """

@@ -249,7 +249,7 @@ def apply_brackets(brackets: Iterable[Bracket], curves: Array, costs: Array) -> 
 
 
 def _classify_batch(brackets: tuple[Bracket, ...], share: float, rows: Array, curves: Array, costs: Array) -> Result:
-    """Set a batch's levels by price brackets; return sums, and the customers still without a level if few."""
+    """Set a batch's levels by price brackets; return sums, and the undecided customers if they are few."""
     _, undecided, sums = apply_brackets(brackets, curves, costs)
     few = _pack_customers(rows, curves, costs, undecided) if len(undecided) <= share * len(rows) else {}
     return {"first": rows[0], "undecided": np.array(len(undecided)), "sums": sums, **few}
@@ -331,7 +331,7 @@ def _join_batches(results: Iterable[Result]) -> tuple[Array, Array, Array]:
 
 
 def _add_batch_sums(sums: Array) -> Array:
-    """Add up the sums (b, m) of batches, exactly where rounding errors (carries) are stored.
+    """Add up the sums (b, m) of batches, without rounding errors for sums that have a carry.
 
     Pairs of a sum and its carry come first.
     """

@@ -46,7 +46,7 @@ def map_to_supported_levels(supported: Array) -> Array:
 
 
 def copy_supported_values(table: Array, supported: Array | None) -> Array:
-    """Replace values (n, K) at unsupported levels by the values at the supported levels that replace these levels.
+    """Replace the values (n, K) of unsupported levels by the values of their supported replacements.
 
     A table (K,) holds for all rows. It is unchanged without a mask.
     """

@@ -151,7 +151,7 @@ class Campaign:
 
     @property
     def page_labels(self) -> dict[str, str]:
-        """Display labels of columns and levels, by the names that pages would show."""
+        """Display labels of columns and levels, by name and by the title of a level."""
         titles = zip(self.levels.titles, self.levels.labels, strict=True)
         return {**self.labels, **{title: self.labels[name] for title, name in titles if name in self.labels}}
 

@@ -96,12 +96,12 @@ class PlanSettings:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Names of the customer columns, one per level, that hold limits such as eligibility, by constraint."""
+        """Names of the customer columns, one per level, of each constraint stated per customer (eligibility)."""
         return {word: self.constraints[word] for word in CUSTOMER_COLUMN_KEYS if word in self.constraints}
 
     @property
     def rule_columns(self) -> tuple[str, ...]:
-        """Customer columns that the constraints refer to."""
+        """Names of all customer columns that the constraints use, without duplicates."""
         segment = [self.segment] if self.segment else []
         by_level = [name for names in self.columns.values() for name in names]
         return tuple(dict.fromkeys([*segment, *by_level, *self.barred]))

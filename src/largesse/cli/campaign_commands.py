@@ -21,7 +21,7 @@ from largesse.campaign import (
     write_campaign_text,
 )
 from largesse.cli.draft_questions import ask_draft_questions, print_draft
-from largesse.cli.result_output import exit_by_answers, print_json_or_summary, print_text_or_json
+from largesse.cli.result_output import exit_by_severity, print_json_or_summary, print_text_or_json
 from largesse.cli.shared_options import (
     AsJson,
     Budget,
@@ -180,7 +180,7 @@ def run(
     with show_progress(as_json or quiet) as progress, open_chosen_engine(engine, master, plan_to) as opened:
         answer = pipeline.run(settings, folder, progress, engine=opened, strict=strict)
     _print_run_summary(answer, folder, as_json, quiet)
-    exit_by_answers(answer["answer"]["warnings"], answer["verdict"])
+    exit_by_severity(answer["answer"]["warnings"], answer["verdict"])
 
 
 def fit(
@@ -394,7 +394,7 @@ def doctor(
     print_json_or_summary(
         answer, lambda: print_log_checkup(answer, out), as_json=as_json, quiet=quiet, warnings=warnings
     )
-    exit_by_answers(warnings)
+    exit_by_severity(warnings)
 
 
 def _print_run_summary(answer: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:

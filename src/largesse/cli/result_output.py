@@ -30,7 +30,7 @@ def print_json_or_summary(
         print_warnings(warnings, to_stderr=True)
 
 
-def exit_by_answers(findings: Sequence[Mapping[str, Any]], verdict: Mapping[str, Any] | None = None) -> None:
+def exit_by_severity(findings: Sequence[Mapping[str, Any]], verdict: Mapping[str, Any] | None = None) -> None:
     """Exit with the code of the most serious finding or verdict."""
     answers = {finding["answer"] for finding in findings}
     if verdict is not None and verdict["recommended"] is None:

@@ -113,7 +113,7 @@ def _count_units(column: pa.ChunkedArray, level: Array) -> int:
 
 
 def _measure_divergence(share: float, expected: float) -> float:
-    """Return the Kullback–Leibler divergence of an observed share from a smaller expected share, else 0."""
+    """Return the Kullback–Leibler divergence of an observed from an expected share; 0 unless it is larger."""
     if share <= expected or not 0 < expected < 1:
         return 0.0
     left = (1 - share) * np.log((1 - share) / (1 - expected)) if share < 1 else 0.0

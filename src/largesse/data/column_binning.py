@@ -105,7 +105,7 @@ def group_column_values(column: pa.ChunkedArray, most: int) -> ValueGroups:
 
 
 def drop_empty_groups(grouping: GroupingRule, code: Array) -> ValueGroups:
-    """Return the groups of rows from their group numbers (n,), without empty groups of missing or other values."""
+    """Return the groups of rows from their group numbers (n,), without empty groups for missing or other values."""
     spare = 0 if grouping.kind == "nothing" else 1 if grouping.kind in ("ranges", "dates") else 2
     n_found = len(grouping.labels) - spare
     used = [g for g in range(len(grouping.labels)) if g < n_found or (code == g).any()]

@@ -56,7 +56,7 @@ class RoleSpec:
 
 
 def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
-    """Convert the arguments of `read_log` to a record, and refuse invalid arguments."""
+    """Convert the arguments of `read_log` to column names by role, and refuse invalid arguments."""
     refuse("log", _find_argument_problems(levels, roles))
     # Column names are text, also those that were numbers in a dataframe.
     named = {role: str(roles[role]) for role in ROLES if role in COLUMN_ROLES and _is_column_name(roles.get(role))}
@@ -92,7 +92,7 @@ def read_role_columns(check: TableChecker, spec: RoleSpec) -> Log:
         codes, levels = check.read_level(present["level"], levels)
     if "response" in present:
         outcome = check.read_response(present["response"], may_be_constant=spec.absent)
-    levels = check.resolve_costs(levels, "cost_column" in named)
+    levels = check.mark_observed_costs(levels, "cost_column" in named)
     paid = check.read_observed_costs(present["cost_column"], outcome) if "cost_column" in present else None
     policy = check.read_groups(present["logger"], "logger") if "logger" in present else None
     groups = check.read_groups(present["cluster"], "cluster") if "cluster" in present else None
@@ -111,7 +111,7 @@ def read_role_columns(check: TableChecker, spec: RoleSpec) -> Log:
     if not spec.absent:
         for column in spec.known_before:
             check.require_column(column, "known_before")
-        check.check_support(codes, outcome, levels, weights)
+        check.check_rows_per_level(codes, outcome, levels, weights)
     propensity = _read_propensity(check, present, shares, codes, levels)
     if propensity is not None:
         name = (

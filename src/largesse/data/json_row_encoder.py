@@ -88,7 +88,7 @@ class JsonRowEncoder:
                 centres.append(scale.centre)
                 spreads.append(scale.spread or 1.0)
             elif isinstance(learnt, WordsEncoder | TargetMeanEncoder):
-                self._tabulate_text_codes(learnt, place)
+                self._store_word_columns(learnt, place)
             elif isinstance(learnt, DateEncoder):
                 self._dates.append((learnt, place))
             place += len(learnt.names)
@@ -102,8 +102,8 @@ class JsonRowEncoder:
         self._gaps = np.array([k for k, (_, _, at) in enumerate(self._numbers) if at >= 0], dtype=np.intp)
         self._marks = np.array([at for _, _, at in self._numbers if at >= 0], dtype=np.intp)
 
-    def _tabulate_text_codes(self, learnt: WordsEncoder | TargetMeanEncoder, place: int) -> None:
-        """Store the encoded columns of each known word of a text feature."""
+    def _store_word_columns(self, learnt: WordsEncoder | TargetMeanEncoder, place: int) -> None:
+        """Store the encoded columns of each known word of a text feature for lookup."""
         import pyarrow as pa
 
         words: list[str | None] = [*learnt.words, None]

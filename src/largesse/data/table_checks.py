@@ -259,7 +259,7 @@ class TableChecker:
         return column
 
     def _refuse_incomparable_type(self, name: str, role: str, kind: pa.DataType) -> bool:
-        """Add a problem, and return True, if a column has a type without comparison."""
+        """Add a problem, and return True, if a column's type, such as a list, cannot identify or group rows."""
         import pyarrow.types as types
 
         if not is_unusable_type(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
@@ -293,7 +293,7 @@ class TableChecker:
             )
         return costs
 
-    def check_support(self, codes: Array, outcome: Array, levels: Levels, weight: Array | None) -> None:
+    def check_rows_per_level(self, codes: Array, outcome: Array, levels: Levels, weight: Array | None) -> None:
         """Check that every level has logged rows with a positive weight."""
         if self.problems:
             return
@@ -310,8 +310,8 @@ class TableChecker:
         if light:
             self.add_problem(f"all rows with level {join_some(light)} have weight zero, or nearly zero", hint)
 
-    def resolve_costs(self, levels: Levels, named: bool) -> Levels:
-        """Return the levels, marked as having observed costs if a cost column is named."""
+    def mark_observed_costs(self, levels: Levels, named: bool) -> Levels:
+        """Return the levels, marked as having observed costs if the log has a cost column."""
         if levels.observed and not named:
             hint = "name the column with what each row cost: cost_column=…"
             self.problems.append(Problem("costs are observed, but no column with the paid costs is named", hint))

@@ -75,7 +75,9 @@ def gradients() -> dict[str, dict[str, Array]]:
     completed, four = complete_inputs(len(x))
 
     def complete(params: Any, batch_rows: Any, alpha: float) -> jax.Array:
-        return program.compute_completer_loss(GAN, params, nets["detect"], batch_rows, noise, jnp.float32(alpha))
+        return program.compute_counterfactual_generator_loss(
+            GAN, params, nets["detect"], batch_rows, noise, jnp.float32(alpha)
+        )
 
     @jax.jit
     def compute() -> dict[str, Any]:
@@ -86,9 +88,11 @@ def gradients() -> dict[str, dict[str, Array]]:
             "level 0 without": jax.grad(complete)(first, same_level, 0.0),
             "level 0 with": jax.grad(complete)(first, same_level, 1.0),
             "infer": jax.grad(
-                lambda q: program.compute_inference_loss(GAN, q, nets["judge"], rows, completed, four, one)
+                lambda q: program.compute_inference_generator_loss(GAN, q, nets["judge"], rows, completed, four, one)
             )(nets["infer"]),
-            "detect": jax.grad(lambda q: program.compute_detector_loss(q, x, completed, place, w))(nets["detect"]),
+            "detect": jax.grad(lambda q: program.compute_level_discriminator_loss(q, x, completed, place, w))(
+                nets["detect"]
+            ),
             "judge": jax.grad(lambda q: program.compute_second_discriminator_loss(q, x, completed, completed[::-1], w))(
                 nets["judge"]
             ),
@@ -119,7 +123,7 @@ def test_the_generators_follow_the_slope_that_confuses_their_discriminators() ->
 
     def detection_loss(q: Any) -> jax.Array:
         rows_of_q = program.convert_generator_scores(GAN, program.compute_completion_scores(q, x, place, r, noise))
-        return program.compute_detector_loss(
+        return program.compute_level_discriminator_loss(
             nets["detect"], x, program.insert_logged_responses(rows_of_q, place, r), place, w
         )
 
@@ -132,10 +136,10 @@ def test_the_generators_follow_the_slope_that_confuses_their_discriminators() ->
     strong = jnp.float32(1e4)  # the supervised part no longer matters
 
     def complete(q: Any) -> jax.Array:
-        return program.compute_completer_loss(GAN, q, nets["detect"], rows, noise, strong)
+        return program.compute_counterfactual_generator_loss(GAN, q, nets["detect"], rows, noise, strong)
 
     def infer(q: Any) -> jax.Array:
-        return program.compute_inference_loss(GAN, q, nets["judge"], rows, completed, four, strong)
+        return program.compute_inference_generator_loss(GAN, q, nets["judge"], rows, completed, four, strong)
 
     for loss, adversary, params in ((complete, detection_loss, "complete"), (infer, judgement_loss, "infer")):
 

@@ -9,7 +9,7 @@ from largesse.worlds import simulate
 from largesse_lab.experiments import convergence_rates
 from largesse_lab.experiments.convergence_rates import (
     TRUTHS,
-    compute_promised_error,
+    compute_theoretical_error,
     list_level_lines,
     list_row_lines,
     make_piecewise_constant_curve,
@@ -46,14 +46,14 @@ def test_the_free_error_is_one_and_that_of_pieces_far_apart_the_harmonic_numbers
 
 
 def test_the_promised_gain_is_missing_if_gaps_are_wide_and_slower_if_the_rise_is_fixed(cells: dict[str, Any]) -> None:
-    assert cells[WIDE]["100"]["monotone"]["mean"] > 20 * compute_promised_error(100)
-    assert cells["constant"]["100"]["monotone"]["mean"] < 1.3 * compute_promised_error(100)
+    assert cells[WIDE]["100"]["monotone"]["mean"] > 20 * compute_theoretical_error(100)
+    assert cells["constant"]["100"]["monotone"]["mean"] < 1.3 * compute_theoretical_error(100)
     narrow = cells[NARROW]
     assert 0.8 < narrow["100"]["monotone"]["mean"] / narrow["50"]["monotone"]["mean"] < 1.0
-    assert compute_promised_error(100) / compute_promised_error(50) < 0.6
+    assert compute_theoretical_error(100) / compute_theoretical_error(50) < 0.6
     slope = np.log(cells[FIXED]["100"]["monotone"]["mean"] / cells[FIXED]["20"]["monotone"]["mean"]) / np.log(5)
     assert slope == pytest.approx(-2 / 3, abs=0.06)
-    assert slope > np.log(compute_promised_error(100) / compute_promised_error(20)) / np.log(5) + 0.04
+    assert slope > np.log(compute_theoretical_error(100) / compute_theoretical_error(20)) / np.log(5) + 0.04
 
 
 def test_truths_never_fall_and_the_projection_never_hurts_them(records: Records) -> None:
@@ -70,7 +70,7 @@ def test_the_table_and_the_lines_show_the_summary(records: Records) -> None:
     lines = list_level_lines(summary)
     panels = [(line["panel"], line["label"]) for line in lines[:3]]
     assert panels == [("constant", name) for name in ("free", "monotone", "promised")]
-    assert lines[2]["mean"] == [compute_promised_error(2), compute_promised_error(5)]
+    assert lines[2]["mean"] == [compute_theoretical_error(2), compute_theoretical_error(5)]
     cell = summarise_level_errors([r for r in some if r["repeat"] == 0])["cells"]["constant"]["2"]["free"]
     assert (cell["sd"], cell["n"]) == (None, 1)  # one repeat has no spread
 

@@ -57,7 +57,7 @@ def two_logs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def write_page(records: Records) -> str:
     experiment = head_to_head.HEAD_EXPERIMENT
-    return experiment.write_results(experiment.summarise(records)).join_paragraphs()
+    return experiment.make_result_section(experiment.summarise(records)).join_paragraphs()
 
 
 def test_three_rivals_on_two_logs_are_compared_with_the_first(tmp_path: Path) -> None:

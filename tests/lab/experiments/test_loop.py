@@ -9,7 +9,7 @@ from largesse_lab.experiments import EXPERIMENTS, achieved_power, exploration_pr
 
 def text_of(name: str, records: list[dict[str, Any]]) -> str:
     experiment = EXPERIMENTS[name]
-    return experiment.write_results(experiment.summarise(records)).join_paragraphs()
+    return experiment.make_result_section(experiment.summarise(records)).join_paragraphs()
 
 
 def interval(width: float, inside: bool | None, se: float = 0.1) -> dict[str, Any]:

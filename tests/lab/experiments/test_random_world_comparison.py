@@ -76,6 +76,6 @@ def test_the_first_model_is_compared_with_the_best_peer_world_by_world() -> None
     assert lead["ahead"] == pytest.approx(2 / 3)
     both = summarise([*RECORDS, *({**record, "rows": 500} for record in RECORDS)])
     assert [size["rows"] for size in both["sizes"]] == [500, 2000]
-    text = WORLDS_EXPERIMENT.write_results(both).join_paragraphs()
+    text = WORLDS_EXPERIMENT.make_result_section(both).join_paragraphs()
     assert "a minus the best peer, boosting: mean skill +0.000 ± 0.252" in text
     assert "logs of 500 rows" in text

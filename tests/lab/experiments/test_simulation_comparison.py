@@ -81,6 +81,6 @@ def test_a_summary_has_means_and_differences_from_level_means_and_makes_a_page(r
     assert linear["cells"]["rmse"]["mean"] == pytest.approx(np.mean(errors["linear"]))
     difference = np.mean(errors["linear"]) - np.mean(errors["level means"])
     assert linear["against"]["rmse"]["difference"] == pytest.approx(difference)
-    section = SIMULATION_EXPERIMENT.write_results(summary)
+    section = SIMULATION_EXPERIMENT.make_result_section(summary)
     assert "simulation-rmse.svg" in section.figures
     assert any(part.startswith("| method | averaged | unit |") for part in section.paragraphs)

@@ -56,7 +56,10 @@ def test_groups_are_measured_with_their_settings(monkeypatch: pytest.MonkeyPatch
     assert summary["small"] == 1  # one method is smaller without a GPU
     assert CPU_NOTE in table1.list_notes(summary)
     assert summary["programme"]["n"] == len(records) - 2  # plans of all except the uniform and the random method
-    assert "The paper plans by a dynamic programme" in table1.TABLE1_EXPERIMENT.write_results(summary).join_paragraphs()
+    assert (
+        "The paper plans by a dynamic programme"
+        in table1.TABLE1_EXPERIMENT.make_result_section(summary).join_paragraphs()
+    )
     by_name = {record["row"]: record for record in records}
     mean, rising, uniform, oracle = (by_name[n] for n in (*FAST[1:4], "oracle"))
     assert oracle["rmse"] == oracle["√pehe"] == 0.0
@@ -77,7 +80,7 @@ def test_the_page_has_the_papers_numbers_and_no_row_for_the_search_of_a_grid() -
     summary = table1.TABLE1_SETUP.summarise(records)
     assert list(summary["simulations"]["averaged"]) == ["CCPOvIRE", "random"]
     json.dumps(summary, allow_nan=False)
-    text = table1.TABLE1_EXPERIMENT.write_results(summary).join_paragraphs()
+    text = table1.TABLE1_EXPERIMENT.make_result_section(summary).join_paragraphs()
     assert "| CCPOvIRE | 0.1059 ± 0.0165 | 0.5000 |" in text
 
 
@@ -149,7 +152,7 @@ def test_methods_of_table2_are_sorted_and_compared_with_the_papers_first() -> No
     assert images["CFRNet"]["cells"]["rmse"] == pytest.approx({"mean": 0.25, "sd": 0.0707, "n": 2}, abs=1e-4)
     assert images["CFRNet"]["against"]["rmse"]["difference"] == pytest.approx(-0.1)
     assert table2.GENERATED_NOTE not in table2.list_notes(summary)
-    text = table2.TABLE2_EXPERIMENT.write_results(summary).join_paragraphs()
+    text = table2.TABLE2_EXPERIMENT.make_result_section(summary).join_paragraphs()
     assert "| CFRNet | 0.2480 ± 0.0168 | 0.2500 ± 0.0707 |" in text
 
 

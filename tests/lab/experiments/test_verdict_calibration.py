@@ -68,4 +68,4 @@ def test_a_world_is_measured_and_tabulated() -> None:
         assert set(plan["truth"]) >= {"plan", "before"}
     summary = summarise([record])
     assert len(tabulate_verdicts_by_rows(summary).splitlines()) == 3
-    assert VERDICTS_EXPERIMENT.write_results(summary).name == "verdicts"
+    assert VERDICTS_EXPERIMENT.make_result_section(summary).name == "verdicts"

@@ -15,7 +15,7 @@ from largesse.response.networks.training_types import TrainedNetworks, TrainingJ
 from largesse_lab.baselines import network_helpers
 from largesse_lab.baselines.network_helpers import (
     draw_batches,
-    draw_training_stretches,
+    draw_batches_by_interval,
     initialise_models_by_seed,
     make_training_loop,
 )
@@ -28,7 +28,7 @@ def program(loop: TrainingLoop = LOOP, **own: Any) -> TrainingProgram:
     """A number that moves by its own speed at every step; the loss is its distance from ten."""
 
     def draw(seed: int, _own: Any, stretches: Any) -> Iterator[Array]:
-        return draw_training_stretches(seed, stretches, loop.steps, lambda rng, steps: rng.random(steps, np.float32))
+        return draw_batches_by_interval(seed, stretches, loop.steps, lambda rng, steps: rng.random(steps, np.float32))
 
     usual: dict[str, Any] = {
         "start": lambda seeds, _own: initialise_models_by_seed(seeds, lambda _rng: np.float32(0)),

@@ -279,7 +279,7 @@ class Constraints:
 
 
 def _find_entry_problems(name: str, values: Any) -> list[Problem]:
-    """Return the problems of per-customer entries that are missing or form no array."""
+    """Return the problems of per-customer values with missing entries or unequal lengths."""
     if values is None:
         return []
     try:
@@ -305,7 +305,7 @@ class Budget(Limit):
     key = "budget"
 
     def check(self, _n: int, _levels: int, /) -> list[Problem]:
-        """Return no problem, because the budget is checked before."""
+        """Return an empty list, because `compute_total_budget` checks the budget."""
         return []
 
     def limit(self, _n: int, /) -> float:

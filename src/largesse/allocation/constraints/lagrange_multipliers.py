@@ -158,7 +158,7 @@ def find_multipliers(instance: ConstrainedProblem, near: Multipliers | None = No
 
 
 def _unpack_multipliers(near: Multipliers, blocks: DualBlocks, floor: float) -> tuple[Array, float, Array]:
-    """Split known multipliers into shadow prices of segment budgets, of the total budget, and other multipliers."""
+    """Split initial multipliers into shadow prices of segment budgets, of the total budget, and other multipliers."""
     whole, extra = floor + float(near.of_row[0]), near.of_row[list(blocks.own)]
     value = np.append(near.of_row, 0.0)  # row −1 is none
     single = np.array([value[v.most] - value[v.least] for v in blocks.variables])
