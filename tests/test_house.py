@@ -16,7 +16,7 @@ import largesse
 import largesse_lab
 from largesse.campaign import read_campaign
 from largesse.data import Encoder, read_table
-from largesse.errors import MissingPartError
+from largesse.errors import MissingPackageError
 from largesse.pipeline import plan, run
 from largesse.policy import Policy
 from largesse.response import Linear
@@ -199,7 +199,7 @@ def test_names_that_moved_to_the_lab_say_where_they_are(monkeypatch: pytest.Monk
         assert getattr(largesse, name) is getattr(importlib.import_module(module), name)
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
-            with pytest.raises(MissingPartError, match=rf"{module}\.{name}"):
+            with pytest.raises(MissingPackageError, match=rf"{module}\.{name}"):
                 getattr(largesse, name)
 
 

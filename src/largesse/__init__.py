@@ -85,10 +85,10 @@ def _load_public_name(name: str) -> Any:
         value = globals()[name] = getattr(importlib.import_module(_MODULE_OF[name]), name)
         return value
     if name in _MOVED:
-        from largesse.errors import require_part
+        from largesse.errors import import_optional_package
 
         hint = f"{name} is now {_MOVED[name]}.{name}; install the lab from a checkout of the repository: pip install -e lab"
-        return getattr(require_part(_MOVED[name], "", name, hint=hint), name)
+        return getattr(import_optional_package(_MOVED[name], "", name, hint=hint), name)
     if not name.startswith("_") and importlib.util.find_spec(f"largesse.{name}") is not None:
         return importlib.import_module(f"largesse.{name}")
     raise AttributeError(f"module 'largesse' has no attribute {name!r}")

@@ -109,12 +109,12 @@ def _join_not_fitted_errors() -> type[NotFittedError]:
     return type("NotFittedError", (NotFittedError, exceptions.NotFittedError), {"__module__": __name__})
 
 
-class MissingPartError(LargesseError, ImportError):
+class MissingPackageError(LargesseError, ImportError):
     """Error for an optional package that is not installed."""
 
 
-def require_part(module: str, extra: str, purpose: str, *, hint: str = "") -> Any:
-    """Import an optional package; raise `MissingPartError` with an install command if it is missing.
+def import_optional_package(module: str, extra: str, purpose: str, *, hint: str = "") -> Any:
+    """Import an optional package; raise `MissingPackageError` with an install command if it is missing.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def require_part(module: str, extra: str, purpose: str, *, hint: str = "") -> An
 
     Examples
     --------
-    >>> require_part("json", "export", "export").dumps({})
+    >>> import_optional_package("json", "export", "export").dumps({})
     '{}'
     """
     try:
@@ -138,7 +138,7 @@ def require_part(module: str, extra: str, purpose: str, *, hint: str = "") -> An
         problem = Problem(
             f"the package {(missing.name or module)!r} is not installed", hint or f"pip install 'largesse[{extra}]'"
         )
-        raise MissingPartError(purpose, [problem]) from missing
+        raise MissingPackageError(purpose, [problem]) from missing
 
 
 def make_visible(text: str) -> str:

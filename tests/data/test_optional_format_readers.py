@@ -19,7 +19,7 @@ import pytest
 from largesse.campaign import parse_campaign
 from largesse.data import QueriedFile, list_reading_notes, open_batches, read_table
 from largesse.data.log_reader import read_log
-from largesse.errors import InputError, MissingPartError
+from largesse.errors import InputError, MissingPackageError
 from largesse.levels import Levels
 from largesse.pipeline import plan, run
 
@@ -194,7 +194,7 @@ def test_the_command_that_installs_a_missing_library_is_named(tmp_path: Path, mo
         path = write(tmp_path)
         with monkeypatch.context() as context:
             context.setitem(sys.modules, module, None)
-            with pytest.raises(MissingPartError, match="pip install"):
+            with pytest.raises(MissingPackageError, match="pip install"):
                 read_table(path)
 
 

@@ -20,7 +20,7 @@ import largesse
 from largesse.campaign import Campaign, read_campaign
 from largesse.cli import app
 from largesse.data import digest_log, read_table
-from largesse.errors import InputError, MissingPartError
+from largesse.errors import InputError, MissingPackageError
 from largesse.evaluation import summarise_study
 from largesse.io import to_json
 from largesse.levels import Levels
@@ -387,7 +387,7 @@ def test_a_missing_or_old_part_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert find_java() is None
     check_spark(needs_java=False)  # Spark Connect is only a client
-    with pytest.raises(MissingPartError, match="Java 17"), open_spark_session():
+    with pytest.raises(MissingPackageError, match="Java 17"), open_spark_session():
         pass
     with monkeypatch.context() as patch:
         patch.setattr(pyspark.sql.SparkSession.Builder, "getOrCreate", lack_grpc)
@@ -395,10 +395,10 @@ def test_a_missing_or_old_part_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
             _start_session("sc://127.0.0.1:1")
     with monkeypatch.context() as patch:
         patch.setattr(pyspark, "__version__", "3.5.1")
-        with pytest.raises(MissingPartError, match=r"3\.5\.1"):
+        with pytest.raises(MissingPackageError, match=r"3\.5\.1"):
             check_spark()
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(MissingPartError, match=r"largesse\[spark\]"), open_spark_session():
+    with pytest.raises(MissingPackageError, match=r"largesse\[spark\]"), open_spark_session():
         pass
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from largesse.allocation import allocate, frontier
 from largesse.data import log_from_arrays, read_customers, read_log
-from largesse.errors import InputError, MissingPartError
+from largesse.errors import InputError, MissingPackageError
 from largesse.evaluation import make_study
 from largesse.levels import Levels
 from largesse.policy import Policy
@@ -163,7 +163,7 @@ def test_what_has_no_drawing_says_what_has(records: dict[str, Any]) -> None:
 
 def test_a_missing_package_is_named(records: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingPartError, match="'polars' is not installed"):
+    with pytest.raises(MissingPackageError, match="'polars' is not installed"):
         records["plan"].to_polars()
 
 

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from largesse.errors import InputError, MissingPartError
+from largesse.errors import InputError, MissingPackageError
 from largesse.serve import open_listening_socket, require_packages
 
 
@@ -38,5 +38,5 @@ def test_a_host_that_is_not_this_machine_is_refused(host: str, port: int | None)
 
 
 def test_a_missing_package_names_the_extra() -> None:
-    with pytest.raises(MissingPartError, match=r"pip install 'largesse\[studio\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'largesse\[studio\]'"):
         require_packages("studio", "json", "no_such_package")

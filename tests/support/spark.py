@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from largesse.errors import MissingPartError
+from largesse.errors import MissingPackageError
 from largesse.pipeline.spark import check_spark
 
 
@@ -14,7 +14,7 @@ def skip_without_spark() -> None:
     """Skip a test where PySpark or Java is missing, and say which."""
     try:
         check_spark()
-    except MissingPartError as missing:
+    except MissingPackageError as missing:
         pytest.skip(str(missing))
 
 

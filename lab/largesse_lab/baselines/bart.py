@@ -17,7 +17,7 @@ from typing import Annotated, Any, final
 
 import numpy as np
 
-from largesse.errors import Problem, refuse, require_part, suggest
+from largesse.errors import Problem, import_optional_package, refuse, suggest
 from largesse.io import ArraySpec
 from largesse.propensity import choose_inverse_penalty
 from largesse.records import Array, Log
@@ -136,7 +136,7 @@ class BART(ResponseModel):
             self.draws_ = self._sample_posterior(columns[rows], response)
 
     def _sample_posterior(self, columns: Array, response: Array) -> PosteriorDraws:
-        stochtree = require_part("stochtree", "", "BART", hint="pip install stochtree")
+        stochtree = import_optional_package("stochtree", "", "BART", hint="pip install stochtree")
         split = np.ones(columns.shape[1])
         split[-1] = self.level_weight
         general: dict[str, Any] = {

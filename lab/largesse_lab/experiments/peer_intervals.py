@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import allocate, decide_at_price
-from largesse.errors import MissingPartError, require_part
+from largesse.errors import MissingPackageError, import_optional_package
 from largesse.evaluation import crossfit_scores, estimate_policy_value_and_spend
 from largesse.records import Array, Progress, Scores
 from largesse.response import Linear
@@ -61,7 +61,7 @@ def _measure_world(seed: int) -> dict[str, Any]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 record[package] = find(scores, drawn, policy, seed)
-        except MissingPartError as error:
+        except MissingPackageError as error:
             record["failed"][package] = str(error)
     return record
 
@@ -73,7 +73,7 @@ def _find_own(scores: Scores, _drawn: RandomLog, policy: Array, _seed: int) -> d
 
 def _compute_obp_intervals(scores: Scores, _drawn: RandomLog, policy: Array, seed: int) -> dict[str, Interval]:
     """Return obp's bootstrap interval of a policy's value for each estimator, from 1,000 resamples."""
-    package = require_part("obp.ope.estimators", "", "obp", hint=OBP_HINT)
+    package = import_optional_package("obp.ope.estimators", "", "obp", hint=OBP_HINT)
     inputs = {
         "reward": scores.response,
         "action": scores.level,
@@ -97,7 +97,7 @@ def _compute_skdr_intervals(scores: Scores, drawn: RandomLog, policy: Array, see
 
     As in its pipeline, one prediction per row serves all actions: the mean under the logging policy.
     """
-    package = require_part("skdr_eval", "", "skdr-eval", hint="pip install skdr-eval==0.12.0")
+    package = import_optional_package("skdr_eval", "", "skdr-eval", hint="pip install skdr-eval==0.12.0")
     mean = (drawn.propensities * scores.curves).sum(axis=1)
     actions = np.eye(scores.curves.shape[1])[policy]
     everywhere = np.ones_like(actions)

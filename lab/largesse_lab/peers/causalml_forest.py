@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.errors import Problem, fail, require_part
+from largesse.errors import Problem, fail, import_optional_package
 from largesse.records import Array
 from largesse_lab.peers.boosting_packages import HINT
 from largesse_lab.peers.peer_model import EffectModel
@@ -19,7 +19,7 @@ class UpliftForest(EffectModel):
     def _learn_effects(self, X: Array, level: Array, response: Array) -> None:
         if not self.binary:
             fail("experiment", Problem("the uplift forest learns 0/1 responses", "these responses are amounts"))
-        package = require_part("causalml.inference.tree", "", "causalml", hint=HINT)
+        package = import_optional_package("causalml.inference.tree", "", "causalml", hint=HINT)
         names = np.array([f"level {k:02d}" for k in range(self.K)])
         settings = {"n_estimators": 100, "random_state": self.seed, "n_jobs": 1}
         self.forest = package.UpliftRandomForestClassifier(control_name=names[0], **settings)

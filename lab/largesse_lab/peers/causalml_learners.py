@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.errors import require_part
+from largesse.errors import import_optional_package
 from largesse.records import Array
 from largesse_lab.peers.boosting_packages import HINT, make_xgboost
 from largesse_lab.peers.peer_model import EffectModel
@@ -21,7 +21,7 @@ class CausalMLLearner(EffectModel):
         self.kind = kind
 
     def _learn_effects(self, X: Array, level: Array, response: Array) -> None:
-        package = require_part("causalml.inference.meta", "", "causalml", hint=HINT)
+        package = import_optional_package("causalml.inference.meta", "", "causalml", hint=HINT)
         names = np.array([f"level {k:02d}" for k in range(self.K)])  # predictions are in the order of these names
         learner = make_xgboost(False, None, self.seed)
         self.estimator = getattr(package, self.kind)(learner=learner, control_name=names[0])

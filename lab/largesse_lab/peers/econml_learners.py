@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import require_part
+from largesse.errors import import_optional_package
 from largesse.records import Array
 from largesse_lab.peers.boosting_packages import HINT
 from largesse_lab.peers.peer_model import EffectModel
@@ -29,9 +29,9 @@ class EconMLLearner(EffectModel):
     def _make_estimator(self) -> Any:
         shared = {"discrete_outcome": self.binary, "random_state": self.seed}
         if self.kind == "CausalForestDML":
-            package = require_part("econml.dml", "", "EconML", hint=HINT)
+            package = import_optional_package("econml.dml", "", "EconML", hint=HINT)
             return package.CausalForestDML(discrete_treatment=True, categories=list(range(self.K)), **shared)
-        package = require_part("econml.dr", "", "EconML", hint=HINT)
+        package = import_optional_package("econml.dr", "", "EconML", hint=HINT)
         if self.kind == "DRLearner":
             from sklearn.ensemble import HistGradientBoostingRegressor
 

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from largesse.errors import require_part
+from largesse.errors import import_optional_package
 from largesse.records import Array
 from largesse_lab.peers.boosting_packages import HINT
 from largesse_lab.peers.peer_model import EffectModel
@@ -26,8 +26,8 @@ class EconMLPolicy(EffectModel):
         self.kind = kind
 
     def _learn_effects(self, X: Array, level: Array, response: Array) -> None:
-        dr = require_part("econml.dr", "", "EconML", hint=HINT)
-        policy = require_part("econml.policy", "", "EconML", hint=HINT)
+        dr = import_optional_package("econml.dr", "", "EconML", hint=HINT)
+        policy = import_optional_package("econml.policy", "", "EconML", hint=HINT)
         shared = {"categories": list(range(self.K)), "discrete_outcome": self.binary, "random_state": self.seed}
         learner = dr.DRLearner(model_final=_ScoreRecorder(), multitask_model_final=True, **shared)
         learner.fit(response, level, X=X)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import require_part
+from largesse.errors import import_optional_package
 from largesse.records import Array
 from largesse_lab.peers.peer_model import PeerModel
 
@@ -19,7 +19,7 @@ class CausalForestBCF(PeerModel):
     """
 
     def _learn(self, X: Array, level: Array, response: Array) -> None:
-        package = require_part("stochtree", "", "stochtree", hint="pip install stochtree")
+        package = import_optional_package("stochtree", "", "stochtree", hint="pip install stochtree")
         self.model = package.BCFModel()
         general: dict[str, Any] = {"random_seed": self.seed, "num_threads": 1}
         if self.K > 2:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from largesse.errors import Problem, fail, require_part
+from largesse.errors import Problem, fail, import_optional_package
 from largesse.records import Array
 from largesse.response import make_monotone
 from largesse_lab.peers.peer_model import PeerModel
@@ -25,14 +25,16 @@ class TabPFNLearner(PeerModel):
     """
 
     def _learn(self, X: Array, level: Array, response: Array) -> None:
-        package = require_part("tabpfn", "", "TabPFN", hint="pip install tabpfn==2.0.9, in an environment of its own")
+        package = import_optional_package(
+            "tabpfn", "", "TabPFN", hint="pip install tabpfn==2.0.9, in an environment of its own"
+        )
         weights = Path(os.environ.get(WEIGHTS_VARIABLE, "tabpfn-v2-regressor-2noar4o2.ckpt"))
         if not weights.is_file():
             where = "inside the source distribution of tabpfn_time_series 0.1.3 on PyPI"
             fail(
                 "experiment", Problem(f"no weights in {weights}", f"name the .ckpt file by {WEIGHTS_VARIABLE}; {where}")
             )
-        torch = require_part("torch", "", "PyTorch", hint="pip install torch")
+        torch = import_optional_package("torch", "", "PyTorch", hint="pip install torch")
         gpu = torch.cuda.is_available()
         settings = {"device": "cuda" if gpu else "cpu", "n_estimators": 8 if gpu else 1, "n_jobs": 1}
         self.model = package.TabPFNRegressor(

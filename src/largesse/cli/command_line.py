@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from largesse.cli import campaign_commands, monitoring_commands, serving_commands
-from largesse.errors import LargesseError, require_part
+from largesse.errors import LargesseError, import_optional_package
 from largesse.report import print_error
 from largesse.version import __version__
 
@@ -40,7 +40,7 @@ app = typer.Typer(
 def experiment(context: typer.Context) -> None:
     """Repeat the paper's experiments, or measure models where the truth is known."""
     hint = "install it from a checkout of the repository: pip install -e lab"
-    lab = require_part("largesse_lab.experiment_options", "", "experiment", hint=hint).app
+    lab = import_optional_package("largesse_lab.experiment_options", "", "experiment", hint=hint).app
     lab(context.args, prog_name="largesse experiment", standalone_mode=False)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from largesse.errors import LargesseError, Problem, fail, join_some, require_part, suggest
+from largesse.errors import LargesseError, Problem, fail, import_optional_package, join_some, suggest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,8 +44,8 @@ def read_optional_format(file: Path, kind: str, what: str, query: str = "") -> A
 
 
 def _read_excel(file: Path, what: str, query: str) -> Any:
-    require_part("openpyxl", "excel", what)
-    frames = require_part("pandas", "excel", what).read_excel(file, sheet_name=None, engine="openpyxl")
+    import_optional_package("openpyxl", "excel", what)
+    frames = import_optional_package("pandas", "excel", what).read_excel(file, sheet_name=None, engine="openpyxl")
     sheets = [str(name) for name in frames]
     if query:
         if query not in sheets:
@@ -88,12 +88,12 @@ def _read_json(file: Path, _what: str, _query: str) -> pa.Table:
 
 
 def _read_stata(file: Path, what: str, _query: str) -> Any:
-    return require_part("pandas", "stata", what).read_stata(file)
+    return import_optional_package("pandas", "stata", what).read_stata(file)
 
 
 def _read_spss(file: Path, what: str, _query: str) -> Any:
-    require_part("pyreadstat", "stata", what)
-    frame = require_part("pandas", "stata", what).read_spss(file)
+    import_optional_package("pyreadstat", "stata", what)
+    frame = import_optional_package("pandas", "stata", what).read_spss(file)
     frame.attrs.clear()  # Arrow cannot write them
     return frame
 
@@ -124,7 +124,7 @@ def _make_array(values: Sequence[Any]) -> pa.Array:
 
 
 def _read_duckdb(file: Path, what: str, query: str) -> pa.Table:
-    duckdb = require_part("duckdb", "duckdb", what)
+    duckdb = import_optional_package("duckdb", "duckdb", what)
     with duckdb.connect(str(file), read_only=True) as database:
         names = [row[0] for row in database.execute("SHOW TABLES").fetchall()]
         return database.sql(query or _write_table_query(names, file, what)).to_arrow_table()

@@ -92,7 +92,7 @@ class FoldPlanner(Protocol):
     """Interface of planners that plan some rows of a log under a campaign's constraints."""
 
     def __call__(self, rows: Array, curves: Array, costs: Array, budget: float, /) -> FoldPlan:
-        """Return the plan of log rows (m,), which may repeat, from curves (m, K) and costs (K,) or (m, K)."""
+        """Plan rows (m,) of the log, possibly repeated, from their curves (m, K) and costs (K,) or (m, K)."""
 
 
 @dataclass(frozen=True, eq=False)

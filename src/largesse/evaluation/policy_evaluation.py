@@ -13,11 +13,11 @@ from largesse.errors import (
     Problem,
     fail,
     find_integer_problems,
+    import_optional_package,
     percent,
     plural,
     refuse,
     repr_short,
-    require_part,
     suggest,
 )
 from largesse.evaluation.crossfitted_scores import (
@@ -309,7 +309,9 @@ def recognise_policy(log: Log, policy: Any, budget: float | None = None) -> Poli
 
 def _call_policy_function(policy: Callable[[Any], Any], log: Log) -> Any:
     """Call a policy function on a log's features, and return its levels or probabilities."""
-    pandas = require_part("pandas", "", "evaluate", hint="pip install pandas: a function gets a dataframe of features")
+    pandas = import_optional_package(
+        "pandas", "", "evaluate", hint="pip install pandas: a function gets a dataframe of features"
+    )
     chosen = np.asarray(policy(log.features.to_pandas()))
     numbers = {label: number for number, label in enumerate(log.levels.labels)}
     if chosen.dtype.kind in "OU" and chosen.ndim == 1:

@@ -70,7 +70,7 @@ class ScoredCustomers(Protocol):
         """
 
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
-        """Return the lowest and highest average cost of plans at a shadow price; they differ by ties of levels.
+        """Return the average cost at a shadow price, with ties decided for the cheapest and for the dearest level.
 
         Costs are multiplied by `scale`.
         """

@@ -183,7 +183,7 @@ class LocalCustomers:
         return plan if self.fold is None else _plan_by_fold(plan, self.curves, costs, self.fold)
 
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
-        """Return the lowest and highest average cost of plans at a shadow price; they differ by ties of levels."""
+        """Return the average cost at a shadow price, with ties decided for the cheapest and for the dearest level."""
 
         def add_ends(start: int) -> Array:
             rows, curves, costs = self.batch(start, SCORING_BATCH_ROWS)

@@ -374,7 +374,7 @@ def read_step(folder: Path, step: RunStep) -> dict[str, Any]:
 
 @contextmanager
 def refuse_contradicting_numbers(folder: Path) -> Iterator[None]:
-    """Raise an error about the run folder if its numbers make the with-block fail.
+    """Convert errors of a with-block that reads a run folder to an error about contradicting numbers in it.
 
     Valid numbers may still contradict each other.
     """

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from largesse.errors import Problem, fail, require_part
+from largesse.errors import Problem, fail, import_optional_package
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,4 +124,4 @@ class DisplayMixin:
 
 def _import_dataframe_package(package: str) -> Any:
     """Import pandas or polars, or raise an error that tells how to install it."""
-    return require_part(package, "", "table", hint=f"pip install {package}, or take to_arrow()")
+    return import_optional_package(package, "", "table", hint=f"pip install {package}, or take to_arrow()")

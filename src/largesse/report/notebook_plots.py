@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.errors import require_part
+from largesse.errors import import_optional_package
 from largesse.io import atomic_file
 from largesse.records import DisplayMixin, Estimate, Evaluation, Explanation, Frontier, Log, Plan, Study
 
@@ -62,7 +62,7 @@ def _register_drawer(kind: type) -> Callable[[Callable[[Axes, Any], None]], Call
 
 
 def _draw_record(draw: Callable[[Axes, Any], None], record: Any) -> Drawing:
-    require_part("matplotlib", "plots", "plot")
+    import_optional_package("matplotlib", "plots", "plot")
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure

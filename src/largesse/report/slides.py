@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from largesse.errors import require_part
+from largesse.errors import import_optional_package
 from largesse.report.charts.palette import LIGHT_LEVELS, choose_text_colour, spread_colours
 from largesse.report.comparison_rows import view_value_and_spend
 from largesse.report.notebook_plots import BLUE, GREY, ORANGE, PLOT_SETTINGS
@@ -33,7 +33,7 @@ def draw_slides(numbers: Numbers) -> dict[str, bytes]:
 
     A slide without anything to show is left out.
     """
-    require_part("matplotlib", "slides", "plot")
+    import_optional_package("matplotlib", "slides", "plot")
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

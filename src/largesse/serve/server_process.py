@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from largesse.errors import InputError, LargesseError, Problem, fail, make_visible, require_part
+from largesse.errors import InputError, LargesseError, Problem, fail, import_optional_package, make_visible
 from largesse.serve.access_control import AuthMiddleware
 from largesse.serve.service_settings import (
     LOCAL_HOSTS,
@@ -40,7 +40,7 @@ logger = logging.getLogger("largesse.serve")
 def require_packages(extra: str, *packages: str) -> None:
     """Raise an error if any of the packages that an optional extra installs is missing."""
     for package in packages:
-        require_part(package, extra, extra)
+        import_optional_package(package, extra, extra)
 
 
 def open_listening_socket(port: int | None, default: int, host: str = LOCAL_HOSTS[0]) -> socket.socket:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largesse.data.log_reader import log_from_arrays
-from largesse.errors import InputError, MissingPartError, PolicyFileError
+from largesse.errors import InputError, MissingPackageError, PolicyFileError
 from largesse.records import Array
 from largesse.response.stacking import Stack
 from largesse.stats.link_functions import softmax
@@ -136,7 +136,7 @@ def test_without_stochtree_a_kept_model_predicts_and_a_new_one_says_what_is_miss
     monkeypatch.setitem(__import__("sys").modules, "stochtree", None)
     kept = BART.from_state(*model.state())
     assert np.array_equal(kept.predict(X), model.predict(X))
-    with pytest.raises(MissingPartError, match="stochtree"):
+    with pytest.raises(MissingPackageError, match="stochtree"):
         BART(**SMALL).fit(X, level, response)
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import largesse as lg
-from largesse.errors import MissingPartError
+from largesse.errors import MissingPackageError
 
 MODULES = {
     **dict.fromkeys(["BART", "BanditNet", "CFRNet", "GANITE", "TLearner"], "largesse_lab.baselines"),
@@ -18,5 +18,5 @@ MODULES = {
 def test_a_baseline_keeps_its_name_at_the_front(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert getattr(lg, name) is getattr(importlib.import_module(MODULES[name]), name)
     monkeypatch.setitem(sys.modules, MODULES[name], None)
-    with pytest.raises(MissingPartError, match="pip install -e lab"):
+    with pytest.raises(MissingPackageError, match="pip install -e lab"):
         getattr(lg, name)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from largesse.allocation import allocate
-from largesse.errors import InputError, MissingPartError
+from largesse.errors import InputError, MissingPackageError
 from largesse.records import Array
 from largesse.worlds import Simulation, simulate
 from largesse_lab.peers import (
@@ -101,7 +101,7 @@ def test_a_missing_package_is_named(
     package: str, peer: PeerModel, world: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingPartError, match=r"pip install"):
+    with pytest.raises(MissingPackageError, match=r"pip install"):
         peer.fit(world.log)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from largesse.data import read_log
-from largesse.errors import InputError, MissingPartError
+from largesse.errors import InputError, MissingPackageError
 from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.records import Customers
@@ -124,7 +124,7 @@ def test_without_onnx_or_a_price_nothing_is_written(tmp_path: Path, monkeypatch:
     with pytest.raises(AttributeError, match="no price"):
         replace(make_policy("linear"), price=None).to_onnx(tmp_path / "policy.onnx")
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(MissingPartError, match=r"largesse\[export\]"):
+    with pytest.raises(MissingPackageError, match=r"largesse\[export\]"):
         make_policy("linear").to_onnx(tmp_path / "policy.onnx")
     assert not list(tmp_path.iterdir())
 

@@ -15,7 +15,7 @@ sys.meta_path.insert(0, Block())
 RUN = """
 import largesse as lg
 from largesse.campaign import read_campaign
-from largesse.errors import MissingPartError
+from largesse.errors import MissingPackageError
 from largesse.pipeline import run
 shown = run(read_campaign(sys.argv[1]), sys.argv[2])
 assert shown["model"]["name"] == "Stack", shown["model"]
@@ -23,7 +23,7 @@ log = lg.simulate("averaged", n=100).log
 for model in (lg.SIRE(), lg.IRE()):
     try:
         model.fit(log)
-    except MissingPartError as error:
+    except MissingPackageError as error:
         print(error)
 assert "jax" not in sys.modules
 """

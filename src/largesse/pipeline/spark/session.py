@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from largesse.errors import LargesseError, MissingPartError, Problem
+from largesse.errors import LargesseError, MissingPackageError, Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,11 +69,11 @@ def check_spark(*, needs_java: bool = True) -> None:
             import pyspark
     except ModuleNotFoundError as missing:
         problem = Problem(f"the package {missing.name!r} is not installed", INSTALL)
-        raise MissingPartError("spark", [problem]) from missing
+        raise MissingPackageError("spark", [problem]) from missing
     if int(pyspark.__version__.split(".")[0]) < 4:
-        raise MissingPartError("spark", [Problem(f"this is PySpark {pyspark.__version__}; 4 is needed", INSTALL)])
+        raise MissingPackageError("spark", [Problem(f"this is PySpark {pyspark.__version__}; 4 is needed", INSTALL)])
     if needs_java and not find_java():
-        raise MissingPartError("spark", [Problem("Java is not installed", JAVA)])
+        raise MissingPackageError("spark", [Problem("Java is not installed", JAVA)])
 
 
 def find_java() -> str | None:

@@ -395,7 +395,7 @@ class SparkCustomers:
         return allocate_batches(ask, self.n, budget, total=total)
 
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
-        """Return the lowest and highest average cost of plans at a shadow price; they differ by ties of levels.
+        """Return the average cost at a shadow price, with ties decided for the cheapest and for the dearest level.
 
         The same pass draws the sample of customers that `LocalEngine` draws, on which the features of the report are chosen.
         """

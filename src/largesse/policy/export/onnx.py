@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from largesse.data import MAX_STANDARD_DEVIATIONS, Encoder
-from largesse.errors import require_part
+from largesse.errors import import_optional_package
 from largesse.policy.export.expression_graph import Value
 from largesse.policy.export.graph_compiler import OUTPUT, DecisionGraph, compile_policy
 from largesse.records import Array
@@ -40,7 +40,7 @@ ELEMENTWISE_OPERATORS = {
 
 def make_policy_onnx(policy: Any, price: float) -> bytes:
     """Return an ONNX model that makes the decisions of a policy at a shadow price."""
-    onnx = require_part("onnx", "export", "export")
+    onnx = import_optional_package("onnx", "export", "export")
     writer = OnnxWriter(onnx, choose_missing_word(policy.model.encoder_))
     facts = {"version": __version__, "price": price, "levels": policy.levels.labels}
     model: bytes = writer.make_onnx_model(compile_policy(policy, price), facts).SerializeToString(deterministic=True)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from largesse.data import MAX_STANDARD_DEVIATIONS
-from largesse.errors import Problem, fail, refuse, repr_short, require_part, suggest
+from largesse.errors import Problem, fail, import_optional_package, refuse, repr_short, suggest
 from largesse.policy.export.expression_graph import Value
 from largesse.policy.export.graph_compiler import OUTPUT, USE_TREE, DecisionGraph, compile_policy
 
@@ -131,7 +131,7 @@ def translate_sql(query: str, dialect: str) -> str:
     """Translate a query for DuckDB into another dialect."""
     limit = MAX_LENGTH.get(dialect, MAX_ANY_LENGTH)
     if len(query) <= limit and dialect != "duckdb":
-        sqlglot = require_part("sqlglot", "export", "export")
+        sqlglot = import_optional_package("sqlglot", "export", "export")
         tree = sqlglot.parse_one(query, read="duckdb").transform(lambda node: _adapt_node(node, dialect), copy=False)
         query = tree.sql(dialect=DIALECTS[dialect], pretty=False)
     if len(query) > limit:

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from largesse.errors import require_part
+from largesse.errors import import_optional_package
 from largesse.io import ArraySpec
 from largesse.records import Array, CandidateLoss
 from largesse.response.ensemble_calibration import ScoreCalibration
@@ -108,7 +108,7 @@ class FoldNetworks:
 
         Scores are logits if responses are bounded.
         """
-        require_part("optax", "networks", "predict")
+        import_optional_package("optax", "networks", "predict")
         from largesse.response.networks.sire_training import predict_mean_scores
 
         return self.calibration(predict_mean_scores(self.params, X, self.shape, self.gate))

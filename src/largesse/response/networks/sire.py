@@ -12,7 +12,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from largesse.errors import Problem, refuse, require_part, suggest
+from largesse.errors import Problem, import_optional_package, refuse, suggest
 from largesse.records import Array, CandidateLoss, Log
 from largesse.response.networks.fitted_networks import FoldNetworks, ResponseScale, is_bounded
 from largesse.response.networks.network_settings import (
@@ -110,7 +110,7 @@ class BalancedNetwork(ResponseModel):
         `fold` (n,) holds the folds of the rows; `level_weight` (n, K) is that of `NetworkSearchTask`.
         """
         refuse(type(self).__name__, self._find_problems(log))
-        require_part("optax", "networks", type(self).__name__)  # which needs JAX
+        import_optional_package("optax", "networks", type(self).__name__)  # which needs JAX
         scale = ResponseScale.choose_scale(log.response)
         weights = encode_one_hot_levels(log) if level_weight is None else level_weight
         learnt = search_networks(

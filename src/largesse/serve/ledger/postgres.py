@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, final
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
-from largesse.errors import LedgerError, Problem, fail, require_part
+from largesse.errors import LedgerError, Problem, fail, import_optional_package
 from largesse.serve.ledger.amounts_and_times import SteadyClock
 
 DEFAULT_SCHEMA = "largesse"  # unless the address names another: ?schema=spring
@@ -32,7 +32,7 @@ class PostgresStore:
     """PostgreSQL storage of a ledger in one schema; writers wait for a lock on the ledger's row."""
 
     def __init__(self, address: str) -> None:
-        self._psycopg = require_part("psycopg", "postgres", "ledger")
+        self._psycopg = import_optional_package("psycopg", "postgres", "ledger")
         self._address, self._schema = _split_schema(address)
         self._begin = f"BEGIN; {TRANSACTION_SETTINGS.format(schema=self._schema)}"
         self._connection: Any = None
