@@ -61,7 +61,7 @@ class KnownTruth:
         return self.skill_of(self.value(levels), budget)
 
     def skill_of(self, value: float, budget: float) -> float:
-        """Return the skill score (0 to 1 for the best plan) of a plan from its mean true response."""
+        """Return the skill score of a plan with mean true response `value`: 0 for the best mix, 1 for the best plan."""
         uniform = self.uniform_value(budget)
         max_gain = self.oracle_value(budget) - uniform
         # Both are means of n terms near one: a smaller difference is rounding error.
