@@ -71,7 +71,7 @@ def run_experiment(name: str, options: ExperimentRunOptions, progress: Progress)
     whole = folder is not None and part == (0, 1)
     path = options.out
     if folder is not None:
-        path = folder / f"{name}.jsonl" if whole else experiment_parts.name_part_file(folder, name, part)
+        path = folder / f"{name}.jsonl" if whole else experiment_parts.make_part_path(folder, name, part)
     if folder is not None and whole:
         processes = _count_processes(experiment, options)
         if processes > 1 and not options.kept:

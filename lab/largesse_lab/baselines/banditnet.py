@@ -315,7 +315,7 @@ class TranslationResult:
 
     @property
     def has_valid_normaliser(self) -> bool:
-        """True if the SNIPS normaliser S of the policy is in its expected range."""
+        """True if the SNIPS normaliser S of the policy is close enough to 1."""
         return self.expected[0] <= self.normaliser <= self.expected[1]
 
 

@@ -107,7 +107,7 @@ def _evaluate_next_log(
 
 
 def _record_interval(estimate: Estimate, truth: float | None) -> dict[str, Any]:
-    """Return the width and error of an interval, and a flag for an interval that contains the truth."""
+    """Return an estimate's error and interval width, and a flag for an interval that contains the truth."""
     # A plan that equals the mix has no gain, and its interval no width.
     testable = truth is not None and np.isfinite(estimate.low) and estimate.se > 0
     inside = bool(estimate.low <= truth <= estimate.high) if testable and truth is not None else None

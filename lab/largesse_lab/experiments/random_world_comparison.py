@@ -252,7 +252,7 @@ def fill(section: Section, summary: Summary) -> None:
 
 
 def tabulate_models(size: Summary) -> str:
-    """Return a Markdown table with one row per model: skill, errors, time, worst category of worlds and lead."""
+    """Return a Markdown table with one row per model: skill, errors, time, worst world category, skill difference."""
     body = []
     for name, cell in size["models"].items():
         worst, lead = cell["worst"], size["against"].get(name)

@@ -201,7 +201,7 @@ def _list_interval(estimate: Estimate) -> list[float]:
 
 
 def tabulate(records: Records) -> str:
-    """Return Markdown tables of plans, gains by model, and level means outside their intervals.
+    """Return Markdown tables of plans, verdicts, gains by model, and levels with a mean outside its interval.
 
     Estimates and ends of intervals are averaged over splits into folds.
     """

@@ -36,7 +36,7 @@ def run_experiment_parts(
     gather_part_records(folder, name)
     whole = folder / f"{name}.jsonl"
     known = whole.read_text(encoding="utf-8") if whole.exists() else ""
-    files = [name_part_file(folder, name, (i, len(parts))) for i in range(len(parts))]
+    files = [make_part_path(folder, name, (i, len(parts))) for i in range(len(parts))]
     for file in files:
         write_text(file, known)
     commands = [
@@ -47,7 +47,7 @@ def run_experiment_parts(
     gather_part_records(folder, name)
 
 
-def name_part_file(folder: Path, name: str, part: tuple[int, int]) -> Path:
+def make_part_path(folder: Path, name: str, part: tuple[int, int]) -> Path:
     """Return the path of the records of one part of an experiment."""
     return folder / f"{name}.{part[0]}-of-{part[1]}.jsonl"
 

@@ -153,9 +153,9 @@ class BatchPriceSearch:
     sent: list[Result] | None = None  # the undecided of the last bracket, if every batch has sent its own
 
     def fetch_customers(self, places: Array) -> tuple[Array, Array]:
-        """Fetch curves and costs of customers whose best level still depends on the price, by their positions (m,).
+        """Fetch curves and costs of undecided customers, by their positions (m,) among all undecided customers.
 
-        Positions count undecided customers, in any order.
+        Their best level still depends on the price. The positions may stand in any order.
         """
         if not len(places):
             return np.zeros((0, 1)), np.zeros((1, 1))
@@ -264,7 +264,7 @@ def _select_by_position(
     curves: Array,
     costs: Array,
 ) -> Result:
-    """Return customers of a batch whose level still depends on the price, by positions among all such customers."""
+    """Return undecided customers of a batch, by their positions among the undecided customers of all batches."""
     undecided = apply_brackets(brackets, curves, costs)[1]
     k = int(np.searchsorted(firsts, rows[0], side="right")) - 1
     start = int(before[k]) + (0 if brackets else int(rows[0]))

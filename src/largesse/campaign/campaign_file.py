@@ -157,7 +157,7 @@ class Campaign:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Column name of each role that has a single column."""
+        """Column name by role, without the features."""
         return {role: str(column) for role, column in self.roles.items() if role in ROLES and role != "features"}
 
     def spending(self, **changes: Unpack[SpendingOverrides]) -> Campaign:

@@ -25,7 +25,7 @@ MAX_CHANGES = 65536  # changes that are looked at in one round
 
 @dataclass(frozen=True, eq=False)
 class CheapPlanRepair:
-    """Result of a plan repair that starts from cheap plans: slack of each limit (R,), and minimum cost."""
+    """Result of a plan repair from cheap plans: slack of each limit (R,), and least cost without limits on cost."""
 
     slack: Array
     needed: float

@@ -322,7 +322,7 @@ class Budget(Limit):
         return Problem(got, f"raise it to {self._format_total_and_mean(nearest, n)}")
 
     def too_small(self, needed: float, n: int) -> Problem:
-        """Return the problem of a budget below the minimum cost under the other constraints."""
+        """Return the problem of a budget below the lowest cost that the other constraints allow."""
         got = f"the budget is {self.total:g} in total, but under the other rules every plan costs {needed:g} or more"
         return Problem(got, f"raise it to {self._format_total_and_mean(needed, n)}")
 

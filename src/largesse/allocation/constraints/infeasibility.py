@@ -16,7 +16,7 @@ from largesse.records import Array
 
 
 def refuse_infeasible(instance: ConstrainedProblem) -> None:
-    """Raise an error for limits that simple counts or sums prove to be infeasible."""
+    """Raise an error for limits that counts or sums prove to be infeasible, without a search for plans."""
     rules, (n, K) = instance.rules, instance.curves.shape
     problems: list[Problem] = []
     if len(rules.allowed):
