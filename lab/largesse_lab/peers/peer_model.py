@@ -49,7 +49,9 @@ class EffectModel(PeerModel):
 
         kind = HistGradientBoostingClassifier if self.binary else HistGradientBoostingRegressor
         cheapest = level == 0
-        self.base = kind(early_stopping=True, random_state=self.seed).fit(X[cheapest], response[cheapest])
+        # A held-out part needs rows of both classes.
+        early = not self.binary or min(response[cheapest].sum(), (1 - response[cheapest]).sum()) >= 10
+        self.base = kind(early_stopping=early, random_state=self.seed).fit(X[cheapest], response[cheapest])
         self._learn_effects(X, level, response)
 
     def _predict(self, X: Array) -> Array:
