@@ -117,7 +117,7 @@ def _record_interval(estimate: Estimate, truth: float | None) -> dict[str, Any]:
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return relative interval widths, coverage, and the value lost by exploring."""
+    """Return interval widths relative to random levels, coverage, and the value lost by exploring."""
     explored = [record for record in records if "refused" not in record]
     rows = []
     for key, title in NEXT_LOG_TITLES.items():
@@ -144,7 +144,7 @@ def list_width_ratios(records: Records, key: str, way: str) -> Array:
 
 
 def summarise_widths(records: Records, key: str, way: str) -> dict[str, Any]:
-    """Return the mean relative width and the coverage of intervals."""
+    """Return the mean width, relative to random levels, and the coverage of intervals."""
     ratios = list_width_ratios(records, key, way)
     if not len(ratios):
         return {"worlds": 0}
@@ -162,7 +162,7 @@ def summarise_widths(records: Records, key: str, way: str) -> dict[str, Any]:
 
 
 def _tabulate_width_distribution(ratios: Array) -> dict[str, list[float]]:
-    """Return the cumulative distribution of relative widths on a grid."""
+    """Return the cumulative distribution of widths relative to random levels, on a grid."""
     shares = np.searchsorted(np.sort(ratios), WIDTH_GRID + 1e-9, side="right") / max(len(ratios), 1)
     return {"x": WIDTH_GRID.tolist(), "share": shares.round(4).tolist()}
 

@@ -113,7 +113,7 @@ def _record_gain_interval(world: RandomWorld, new: RandomLog, levels: Array, mix
 
 
 def tabulate(records: Records) -> str:
-    """Return a Markdown table of relative interval widths, coverage and spend."""
+    """Return a Markdown table of interval widths relative to those with a plan, coverage and spend."""
     ways_of_worlds = [record["ways"] for record in records if "ways" in record]
     worlds = [ways for ways in ways_of_worlds if all(way["width"] is not None for way in ways.values())]
     body = []

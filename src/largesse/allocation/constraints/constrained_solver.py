@@ -1,4 +1,4 @@
-"""Solver of allocation under constraints: Lagrange multipliers, repair of violations and a proof."""
+"""Solver of allocation under constraints: Lagrange multipliers, repair of violations, proof of optimality."""
 
 from __future__ import annotations
 
