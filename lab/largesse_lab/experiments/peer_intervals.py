@@ -72,7 +72,10 @@ def _find_own(scores: Scores, _drawn: RandomLog, policy: Array, _seed: int) -> d
 
 
 def _compute_obp_intervals(scores: Scores, _drawn: RandomLog, policy: Array, seed: int) -> dict[str, Interval]:
-    """Return obp's bootstrap interval of a policy's value for each estimator, from 1,000 resamples."""
+    """Return obp's bootstrap interval of a policy's value for each estimator, from 1,000 resamples.
+
+    obp's own default is 10,000 resamples.
+    """
     package = import_optional_package("obp.ope.estimators", "", "obp", hint=OBP_HINT)
     inputs = {
         "reward": scores.response,
