@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from largesse.allocation import allocate
@@ -47,6 +47,7 @@ def budget_between(curves: Array, costs: Array, share: float) -> float:
 
 
 @settings(max_examples=60, deadline=None)
+@example(kind="rounded", n=20_000, K=3, size=1_000, gathered=5_000, share=0.75, seed=0)
 @given(
     kind=st.sampled_from(KINDS),
     n=st.sampled_from([1, 7, 300, 20_000]),
@@ -66,7 +67,12 @@ def test_the_plan_is_that_of_all_customers_in_memory(
     assert (plan.price, plan.value, plan.spend, plan.bound) == pytest.approx(
         (expected.price, expected.value, expected.spend, expected.bound), rel=1e-12
     )
-    assert np.concatenate([plan.decision.decide(*batch) for batch in batches]).tolist() == expected.levels.tolist()
+    levels = np.concatenate([plan.decision.decide(*batch) for batch in batches])
+    # Customers may differ whose two levels are tied at the price, if more share the tie, to rounding, than are gathered.
+    other = np.flatnonzero(levels != expected.levels)
+    assert not len(other) or n > gathered
+    net = curves - expected.price * costs
+    np.testing.assert_allclose(net[other, levels[other]], net[other, expected.levels[other]], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
