@@ -13,7 +13,7 @@ from largesse.evaluation.overlap_and_balance import grade_level_overlap, measure
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.randomisation_check import run_independence_test
 from largesse.levels import Levels
-from largesse.propensity.propensity_estimation import encode_for_levels
+from largesse.propensity.propensity_estimation import encode_propensity_features
 from largesse.records import Array, Checkup, Log, Overlap, Propensities
 from largesse.worlds.paper_simulations import simulate
 
@@ -353,7 +353,7 @@ def test_a_face_value_times_an_amount_asks_for_care_unless_every_unit_is_paid_fo
 
 
 def measured(log: Log, propensity: Array) -> Overlap:
-    return measure_overlap(log, propensity, encode_for_levels(log))
+    return measure_overlap(log, propensity, encode_propensity_features(log))
 
 
 @pytest.mark.parametrize(

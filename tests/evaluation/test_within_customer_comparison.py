@@ -9,7 +9,7 @@ from largesse.data.log_reader import read_log
 from largesse.evaluation.log_checks import check_log, doctor
 from largesse.evaluation.within_customer_comparison import compare_levels_within_customers
 from largesse.levels import Levels
-from largesse.propensity.propensity_estimation import encode_for_levels
+from largesse.propensity.propensity_estimation import encode_propensity_features
 from largesse.records import Array, Log, Propensities, WithinCustomerComparison
 
 LEVELS = Levels(costs=[0, 1, 2])
@@ -31,7 +31,7 @@ def make_panel(hidden: float, seed: int = 0, customers: int = 200, rows: int = 6
 
 def compared(log: Log, propensity: Array | None = None) -> WithinCustomerComparison:
     within = compare_levels_within_customers(
-        log, np.full(len(log), 1 / 3) if propensity is None else propensity, encode_for_levels(log)
+        log, np.full(len(log), 1 / 3) if propensity is None else propensity, encode_propensity_features(log)
     )
     assert within is not None
     return within
@@ -46,7 +46,7 @@ def test_the_regression_is_that_with_one_indicator_for_each_customer() -> None:
     rng = np.random.default_rng(1)
     log = make_panel(0.5, customers=60)
     propensity = rng.uniform(0.2, 0.5, len(log))
-    features = encode_for_levels(log)
+    features = encode_propensity_features(log)
     group = np.asarray(log.customer.dictionary_encode().indices)  # type: ignore[union-attr]
     design = np.column_stack([log.level == 1, log.level == 2, features.X, np.eye(60)[group]]).astype(float)
     share = np.bincount(log.level) / len(log)
@@ -85,6 +85,6 @@ def test_clusters_are_compared_where_the_log_has_no_customers() -> None:
 def test_customers_of_one_level_each_cannot_be_compared() -> None:
     log = make_panel(0.0)
     one = log.take(np.unique(np.asarray(log.customer), return_index=True)[1])
-    assert compare_levels_within_customers(one, np.full(len(one), 1 / 3), encode_for_levels(one)) is None
+    assert compare_levels_within_customers(one, np.full(len(one), 1 / 3), encode_propensity_features(one)) is None
     same = log.take(log.level == 1)
-    assert compare_levels_within_customers(same, np.full(len(same), 1 / 3), encode_for_levels(same)) is None
+    assert compare_levels_within_customers(same, np.full(len(same), 1 / 3), encode_propensity_features(same)) is None

@@ -26,7 +26,7 @@ from largesse.io import to_json
 from largesse.levels import Levels
 from largesse.pipeline import customer_table_validation, open_engine, plan, run, run_on_spark
 from largesse.pipeline.commands import evaluate_plan, score_log, show_no_progress
-from largesse.pipeline.customer_tables import open_planned_customers
+from largesse.pipeline.customer_sources import open_planned_customers
 from largesse.pipeline.engine_protocol import Engine, PlanTarget
 from largesse.pipeline.local_engine import LocalEngine
 from largesse.pipeline.scored_customer_plan import make_plan

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse.data import read_table
-from largesse.pipeline import plan, write_plan_csv
+from largesse.pipeline import convert_plan_to_csv, plan
 from largesse.pipeline.table_writer import escape_formulas, write_table
 
 RISKY = ['=HYPERLINK("http://x")', "+1", "-5", "@SUM(A1)", "\t=1", "\r=1", "＝1"]
@@ -26,7 +26,7 @@ def test_only_text_that_begins_a_formula_gets_an_apostrophe(kind: pa.DataType) -
     assert escape_formulas(words)["id"].to_pylist() == escaped
     plan, sink = io.BytesIO(), io.BytesIO()
     pq.write_table(words.append_column("n", pa.array(range(len(escaped)))), plan)
-    write_plan_csv(plan, sink)
+    convert_plan_to_csv(plan, sink)
     assert [row["n"] for row in csv.read_csv(io.BytesIO(sink.getvalue())).to_pylist()] == list(range(len(escaped)))
     assert sink.getvalue().count(b"\"'") == len(RISKY) + 1
 

@@ -11,7 +11,7 @@ from largesse.propensity.propensity_estimation import (
     MIN_PROPENSITY,
     _estimate_level_probabilities,
     compute_doubly_robust_scores,
-    encode_for_levels,
+    encode_propensity_features,
     estimate_propensities,
 )
 from largesse.records import Log, UnsupportedCells
@@ -133,7 +133,9 @@ def test_held_out_logits_are_calibrated() -> None:
     for seed in range(4):
         sim = simulate("confounded", n=2000, seed=seed, mix=0.2)
         log, fold = replace(sim.log, propensity=None), assign_folds(sim.log, 5)
-        probabilities = _estimate_level_probabilities(log, fold, 0, encode_for_levels(log, fold=fold)).probabilities
+        probabilities = _estimate_level_probabilities(
+            log, fold, 0, encode_propensity_features(log, fold=fold)
+        ).probabilities
         estimated, true = np.log(probabilities[np.arange(2000), sim.level]), np.log(sim.propensity)
         slopes.append(np.polyfit(estimated, true, 1)[0])
     assert 0.85 < np.mean(slopes) < 1.15
@@ -171,7 +173,7 @@ def small_log() -> Log:
 
 
 def test_every_column_knows_its_feature() -> None:
-    features = encode_for_levels(small_log())
+    features = encode_propensity_features(small_log())
     assert features.names == ("age", "city")
     assert len(features.sources) == features.X.shape[1]
     assert set(features.sources) == {"age", "city"}
@@ -179,7 +181,7 @@ def test_every_column_knows_its_feature() -> None:
 
 
 def test_a_sample_keeps_the_order_of_its_rows() -> None:
-    whole = encode_for_levels(small_log())
+    whole = encode_propensity_features(small_log())
     some = whole.sample(20, seed=3)
     assert len(some.rows) == 20
     assert (np.diff(some.rows) > 0).all()
@@ -189,8 +191,8 @@ def test_a_sample_keeps_the_order_of_its_rows() -> None:
 
 def test_only_the_sample_may_be_encoded() -> None:
     log = small_log()
-    some = encode_for_levels(log, max_rows=20, seed=3)
-    assert np.array_equal(some.rows, encode_for_levels(log).sample(20, seed=3).rows)
+    some = encode_propensity_features(log, max_rows=20, seed=3)
+    assert np.array_equal(some.rows, encode_propensity_features(log).sample(20, seed=3).rows)
     assert len(some.X) == 20
     assert abs(some.X[:, 0].mean()) < 1e-6  # standardised among themselves
 
@@ -217,11 +219,11 @@ def test_a_model_packed_as_json_and_arrays_predicts_the_same(kind: str) -> None:
     log = log_from_arrays(features, level, rng.integers(0, 2, 3000))
     if kind == "logging policies":
         log = replace(log, logger=(x[:, 0] > 0).astype(np.int64))
-    estimate = _estimate_level_probabilities(log, assign_folds(log, 3), 0, encode_for_levels(log))
+    estimate = _estimate_level_probabilities(log, assign_folds(log, 3), 0, encode_propensity_features(log))
     assert kind in (estimate.model, "logging policies")
     scorer = estimate.learn()
     tilts = fit_logit_corrections(
-        estimate.probabilities[np.arange(3000), level], encode_for_levels(log).X, level, np.ones(3000)
+        estimate.probabilities[np.arange(3000), level], encode_propensity_features(log).X, level, np.ones(3000)
     )[0]
     for variant in (scorer, replace(scorer, model=replace(scorer.model, tilts=tilts))):
         restore, (state, arrays, *encoders) = variant.__reduce__()

@@ -28,8 +28,8 @@ WITHOUT_INTERVAL = {"estimate": 3.2, "low": NAN, "high": NAN}
         (Units("amount", "€").write_cost(-0.5), "−€0.50"),
         (Units("amount", "USD").write_cost(1.2e9), "1.20\u202fbillion\u202fUSD"),
         (EURO.write_cost(0.00314), "€0.0031"),
-        (EURO.one_more, "€1 more"),
-        (Units("binary", "").one_more, "one more unit of budget"),
+        (EURO.one_more_unit_text, "€1 more"),
+        (Units("binary", "").one_more_unit_text, "one more unit of budget"),
         (Units("binary", "").title_axis("budget"), "budget"),
         # amounts of the response carry their unit; a unit of costs alone says nothing about the response
         (Units("amount", "€", "€").write_gain(GAIN), "+€3.10 (−€0.20 to +€6.40)"),

@@ -36,10 +36,10 @@ from largesse.records import (
 )
 from largesse.report import (
     CampaignHeading,
-    describe_check,
-    describe_checkup,
     draw_slides,
     join_report_numbers,
+    make_campaign_check_numbers,
+    make_log_checkup_numbers,
     render_campaign_check,
     render_log_checkup,
     render_report,
@@ -230,7 +230,7 @@ def test_the_checkup_shows_its_checks_and_names_a_leaking_column() -> None:
     rng, n = np.random.default_rng(0), 400
     level, response = rng.integers(0, 3, n), rng.integers(0, 2, n).astype(float)
     log = log_from_arrays(pa.table({"x": rng.normal(size=n), HOSTILE: response}), level, response)
-    numbers = describe_checkup(doctor(log), log, title="<b>Autumn", notes=["seen before"])
+    numbers = make_log_checkup_numbers(doctor(log), log, title="<b>Autumn", notes=["seen before"])
     page = render_log_checkup(numbers)
     assert render_log_checkup(json.loads(json.dumps(numbers))) == page
     assert numbers["answer"] == "no"
@@ -250,7 +250,7 @@ def test_the_checkup_of_a_panel_shows_the_comparison_within_customers() -> None:
     levels = Levels(costs=[0, 1], names=["0", "1"])
     table["y"] = rng.normal(size=600) + table["level"]
     log = read_log(table, level="level", response="y", levels=levels, customer="id")
-    numbers = describe_checkup(doctor(log), log, title="Panel")
+    numbers = make_log_checkup_numbers(doctor(log), log, title="Panel")
     page = render_log_checkup(json.loads(json.dumps(numbers)))
     effect = numbers["within"]["within"][0]["estimate"]
     assert 0.7 < effect < 1.3
@@ -274,7 +274,7 @@ def make_check(answer: str = "no") -> Numbers:
         (Leak("<script>", "response", 0.4),),
     )
     log = Log(pa.table({"age": [1.0, 2.0]}), np.array([0, 1]), np.array([0.0, 1.0]), Levels(costs=[0, 1]))
-    return describe_check(check, log, title="Spring", unit="€")
+    return make_campaign_check_numbers(check, log, title="Spring", unit="€")
 
 
 def test_the_check_of_a_campaign_shows_its_findings_and_fits_a_phone(browser: object, tmp_path: Path) -> None:

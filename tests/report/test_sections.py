@@ -11,7 +11,7 @@ import pytest
 from largesse.evaluation import ESTIMATORS
 from largesse.evaluation.log_checks import check_log
 from largesse.io import to_json
-from largesse.report import describe_checkup, render_report
+from largesse.report import make_log_checkup_numbers, render_report
 from largesse.report.comparison_rows import describe_level_cost, view_level_legend
 from largesse.report.number_format import MISSING_DASH, Units
 from largesse.report.page_rendering import write_verdict_and_warnings
@@ -22,7 +22,7 @@ from largesse.report.sections.budget_frontier import (
     view_frontier,
 )
 from largesse.report.sections.decision_explanations import view_explanations, write_level_changing_prices
-from largesse.report.sections.gain_bounds import view_evidence, view_gain_bounds
+from largesse.report.sections.gain_bounds import view_gain_bounds, view_gain_evidence
 from largesse.report.sections.level_changes import (
     view_level_changes,
     view_transition_matrix,
@@ -464,7 +464,7 @@ def test_each_level_shows_its_cost_and_all_three_means_dashed_with_few_rows(bina
 
 def test_means_by_level_are_those_of_the_checkup(binary_run: Any, binary: Numbers) -> None:
     checkup = check_log(binary_run.log, binary_run.study.checkup.propensity)
-    shown = to_json(describe_checkup(checkup, binary_run.log, title="log"))["curve"]["levels"]
+    shown = to_json(make_log_checkup_numbers(checkup, binary_run.log, title="log"))["curve"]["levels"]
     for row, other in zip(binary["curve"]["levels"], shown, strict=True):
         assert (row["name"], row["value"], row["raw"]) == (other["name"], other["value"], other["raw"])
 
@@ -614,13 +614,13 @@ def test_the_evidence_is_the_model_the_log_and_both_together(binary: Numbers) ->
     options = [option for option in binary["verdict"]["options"] if option["name"] == "plan"]
     assert options
     evidence = options[0] | {"model": estimate(0.01, 0.03), "log": estimate(-0.02, 0.06), "gain": estimate(0.0, 0.04)}
-    rows = view_evidence(evidence, EURO).rows
+    rows = view_gain_evidence(evidence, EURO).rows
     assert [figures(f"{row.number} {row.sub}") for row in rows] == [[2, 1, 3], [2, -2, 6], [2, 0, 4]]
     for row in rows:
         assert 'class="zero"' in row.figure
         assert row.figure.count("<circle") == 1
-    assert len(view_evidence(evidence | {"model": None}, EURO).rows) == 2
-    assert view_evidence(None, EURO).rows == ()
+    assert len(view_gain_evidence(evidence | {"model": None}, EURO).rows) == 2
+    assert view_gain_evidence(None, EURO).rows == ()
 
 
 def test_checks_overlap_and_balance_are_shown(binary: Numbers) -> None:

@@ -10,8 +10,8 @@ from largesse.response.ensemble_calibration import (
     MIN_SLOPE,
     HeldOutScores,
     ScoreCalibration,
-    fit_calibration,
     fit_calibration_slope,
+    fit_score_calibration,
 )
 
 
@@ -53,7 +53,7 @@ def test_a_mean_of_models_that_disagree_is_stretched_to_the_truth() -> None:
     models = truth + rng.normal(size=(M, n))
     response = truth + rng.normal(size=n)
     held, together = (np.repeat(base[:, None], 2, axis=1) for base in (models[0], models.mean(axis=0)))
-    found = fit_calibration(held_out(held, np.eye(2)[level], response, binary=False), together)
+    found = fit_score_calibration(held_out(held, np.eye(2)[level], response, binary=False), together)
     assert found.slope == pytest.approx(1 / 1.1, abs=0.03)
 
 
@@ -70,11 +70,11 @@ def test_models_that_are_the_same_for_everybody_are_left_alone(flat: str) -> Non
     scores, place, response = case(500)
     same: Any = np.zeros_like(scores)
     held, together = (same if flat in (name, "both") else scores for name in ("held", "together"))
-    assert fit_calibration(held_out(held, place, response), together) == ScoreCalibration()
+    assert fit_score_calibration(held_out(held, place, response), together) == ScoreCalibration()
 
 
 def test_a_wild_slope_is_kept_in_bounds() -> None:
     scores, place, _ = case(200)
     apart = (scores[:, 1] > 0).astype(float)
-    assert fit_calibration(held_out(scores, place, apart), scores).slope == MAX_SLOPE
-    assert fit_calibration(held_out(scores, place, 1 - apart), scores).slope == MIN_SLOPE
+    assert fit_score_calibration(held_out(scores, place, apart), scores).slope == MAX_SLOPE
+    assert fit_score_calibration(held_out(scores, place, 1 - apart), scores).slope == MIN_SLOPE

@@ -45,7 +45,7 @@ from largesse.response.networks import (
     TrainingLoop,
     TrainingProgram,
     batched_training,
-    check_depth,
+    check_saved_layers,
     check_shapes,
     find_setting_problems,
     layers,
@@ -516,7 +516,7 @@ class PolicyNetworks:
 
         if (self.shape.features, self.shape.levels) != (features, levels):
             raise ValueError(f"a network of {self.shape.features} features and {self.shape.levels} levels")
-        check_depth(self.params, self.shape.depth)
+        check_saved_layers(self.params, self.shape.depth)
         check_shapes(self.params, {name: (models, *size) for name, size in layers.parameter_shapes(self.shape).items()})
 
 

@@ -46,7 +46,7 @@ from largesse.response.networks import (
     TrainingLoop,
     TrainingProgram,
     batched_training,
-    check_depth,
+    check_saved_layers,
     check_shapes,
     find_setting_problems,
     is_bounded,
@@ -230,7 +230,7 @@ class CFRNet(ResponseModel):
     def _check_learnt(self) -> None:
 
         net = self._make_architecture(len(self.encoder_.names))
-        check_depth(self.params_, net.network.depth, net.network.head_depth)
+        check_saved_layers(self.params_, net.network.depth, net.network.head_depth)
         wanted = list_cfrnet_shapes(net)
         nets = len(self._list_head_levels(self.levels_))
         check_shapes(self.params_, {name: (nets, *shape) for name, shape in wanted.items()})

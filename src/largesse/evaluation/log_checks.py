@@ -25,7 +25,12 @@ from largesse.evaluation.randomisation_check import find_randomised_strata, run_
 from largesse.evaluation.within_customer_comparison import compare_levels_within_customers
 from largesse.io import to_toml
 from largesse.levels import PER_UNIT
-from largesse.propensity import PropensityFeatures, encode_for_levels, estimate_propensities, find_unsupported_cells
+from largesse.propensity import (
+    PropensityFeatures,
+    encode_propensity_features,
+    estimate_propensities,
+    find_unsupported_cells,
+)
 from largesse.records import (
     MAX_SIGNIFICANT_P,
     Array,
@@ -84,7 +89,7 @@ def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
 
 def encode_log_without_propensities(log: Log, seed: int = 0, fold: Array | None = None) -> PropensityFeatures | None:
     """Encode the features of a log unless its propensities are given; otherwise return None."""
-    return encode_for_levels(log, seed=seed, fold=fold) if log.propensity is None else None
+    return encode_propensity_features(log, seed=seed, fold=fold) if log.propensity is None else None
 
 
 @limit_to_one_thread()
@@ -93,7 +98,9 @@ def check_log(
 ) -> Checkup:
     """Check a log with given or estimated propensities."""
     sample = (
-        encode_for_levels(log, MAX_BALANCE_ROWS, seed) if features is None else features.sample(MAX_BALANCE_ROWS, seed)
+        encode_propensity_features(log, MAX_BALANCE_ROWS, seed)
+        if features is None
+        else features.sample(MAX_BALANCE_ROWS, seed)
     )
     overlap = measure_overlap(log, propensities.own, sample)
     group = None if log.assigned is None else log.assigned[sample.rows]

@@ -19,9 +19,8 @@ from largesse.records import (
     Array,
     BudgetSize,
     BudgetSlider,
-    CustomerGroup,
     ExplorationSummary,
-    FeatureGroups,
+    FeatureLevelAssociation,
     Finding,
     LevelsByGroup,
     LevelTotals,
@@ -30,6 +29,7 @@ from largesse.records import (
     PlanSummary,
     SliderPlan,
     TotalsByLevel,
+    ValueGroupLevels,
 )
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ def _list_levels_by_group(counts: PlanCounts, plans: Sequence[CountedPlan]) -> L
             if levels.any():
                 n = int(levels.sum())
                 groups.append(
-                    CustomerGroup(
+                    ValueGroupLevels(
                         label=label,
                         customers=n,
                         shares=tuple((levels / n).tolist()),
@@ -265,6 +265,6 @@ def _list_levels_by_group(counts: PlanCounts, plans: Sequence[CountedPlan]) -> L
                     )
                 )
         explained = measure_variance_between_groups(counts.counts[first : first + len(labels)])
-        features.append(FeatureGroups(feature.feature, explained, tuple(groups)))
+        features.append(FeatureLevelAssociation(feature.feature, explained, tuple(groups)))
         first += len(labels)
     return LevelsByGroup(tuple(sorted(features, key=lambda feature: -feature.explains)))

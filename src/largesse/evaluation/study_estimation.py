@@ -43,11 +43,11 @@ from largesse.propensity import mark_supported_levels
 from largesse.records import (
     Checkup,
     Estimate,
+    EstimatorValue,
     EvaluationLogSummary,
     FrontierSummary,
     LevelResponse,
     Log,
-    NamedEstimate,
     PlanSummary,
     Progress,
     ResponseCurves,
@@ -193,7 +193,7 @@ def summarise_study(study: Study) -> StudySummary:
         frontier=FrontierSummary(study.frontier),
         method=ValueByEstimator(
             tuple(
-                NamedEstimate(name, ESTIMATORS[name].description, value.estimate, value.se, *value.interval)
+                EstimatorValue(name, ESTIMATORS[name].description, value.estimate, value.se, *value.interval)
                 for name, value in study.estimates.items()
             )
         ),

@@ -37,7 +37,7 @@ from largesse.pipeline.run_folder import read_run_folder as read_run_folder
 from largesse.pipeline.run_folder import write_text as write_text
 from largesse.pipeline.spark import open_engine as open_engine
 from largesse.pipeline.spark import run_on_spark as run_on_spark
-from largesse.pipeline.table_writer import write_plan_csv as write_plan_csv
+from largesse.pipeline.table_writer import convert_plan_to_csv as convert_plan_to_csv
 from largesse.pipeline.table_writer import write_table as write_table
 from largesse.pipeline.what_if import refuse_existing_path as refuse_existing_path
 from largesse.pipeline.what_if import save_tried_plan as save_tried_plan

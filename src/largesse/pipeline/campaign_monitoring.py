@@ -47,7 +47,7 @@ from largesse.pipeline.scored_customer_plan import make_fold_planner
 from largesse.policy import Policy
 from largesse.propensity import mark_supported_levels
 from largesse.records import CampaignCheck, Log, PowerAnalysis, Progress, Scores
-from largesse.report import describe_check, render_campaign_check
+from largesse.report import make_campaign_check_numbers, render_campaign_check
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +93,7 @@ def check(
             prediction = replace(prediction, price=policy.price, price_now=price)
         result = check_campaign(new, prediction, old, campaign.seed)
     units = {"unit": campaign.unit, "response_unit": campaign.response_unit}
-    numbers = describe_check(result, new, title=campaign.title, **units)
+    numbers = make_campaign_check_numbers(result, new, title=campaign.title, **units)
     if out is not None:
         files.write_text(Path(out), render_campaign_check(numbers))
     return result, numbers

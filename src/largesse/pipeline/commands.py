@@ -25,7 +25,7 @@ from largesse.evaluation import (
 from largesse.exploration import ResponseVariance, find_confirmatory_exploration, measure_response_variance
 from largesse.io import atomic_file, file_transaction, read_record, to_json
 from largesse.pipeline import run_folder as files
-from largesse.pipeline.customer_tables import open_planned_customers
+from largesse.pipeline.customer_sources import open_planned_customers
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
 from largesse.pipeline.local_engine import LocalEngine
 from largesse.pipeline.out_of_fold_cache import make_cache_key, read_scores

@@ -38,8 +38,13 @@ from largesse.evaluation import (
     number_feature_groups,
 )
 from largesse.io import ScratchFile, scratch_file
+from largesse.pipeline.customer_sources import (
+    CustomerSource,
+    CustomerStream,
+    make_in_memory_source,
+    open_customer_table,
+)
 from largesse.pipeline.customer_table_validation import find_repeated_hashes, hash_customers
-from largesse.pipeline.customer_tables import CustomerSource, CustomerStream, make_in_memory_source, open_customer_table
 from largesse.pipeline.engine_protocol import PlanResult, PlanTarget
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import AllowedLevels, Policy

@@ -23,7 +23,7 @@ from largesse.pipeline.commands import LOCAL_ENGINE, show_no_progress
 from largesse.pipeline.engine_protocol import Engine
 from largesse.pipeline.run_folder import CAMPAIGN_FILE, check_output_file, write_text
 from largesse.records import Progress
-from largesse.report import apply_display_labels, describe_checkup, render_log_checkup
+from largesse.report import apply_display_labels, make_log_checkup_numbers, render_log_checkup
 
 
 def examine(
@@ -46,7 +46,7 @@ def examine(
         notes.append(f"columns were guessed: {roles}; levels from the cheapest: {order}.")
         notes.append("name columns (--level, --response …) or the order of levels (--names) if that is wrong.")
     units = {"unit": campaign.unit, "response_unit": campaign.response_unit}
-    shown = describe_checkup(doctor(log, seed=campaign.seed), log, title=campaign.title, notes=notes, **units)
+    shown = make_log_checkup_numbers(doctor(log, seed=campaign.seed), log, title=campaign.title, notes=notes, **units)
     shown = apply_display_labels(shown, campaign.page_labels)
     if out is not None:
         write_text(Path(out), render_log_checkup(shown))

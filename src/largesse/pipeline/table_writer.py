@@ -85,7 +85,7 @@ def write_table(table: pa.Table, path: Path) -> None:
         writer.write(table)
 
 
-def write_plan_csv(plan: IO[bytes], sink: IO[bytes]) -> None:
+def convert_plan_to_csv(plan: IO[bytes], sink: IO[bytes]) -> None:
     """Convert a Parquet plan to CSV for spreadsheets, with escaped formulas."""
     import pyarrow as pa
     import pyarrow.csv as csv

@@ -34,7 +34,7 @@ class LogitCorrections:
     levels: Array  # (L,) int64, of the corrected levels
     coef: Array  # (L, 1 + varying features)
 
-    def apply(self, propensity: Array, Z: Array, level: Array) -> Array:
+    def correct_logged_levels(self, propensity: Array, Z: Array, level: Array) -> Array:
         """Return the corrected propensities (n,) of the logged levels, from standardised features Z (n, q)."""
         out = propensity.copy()
         for k, tilt in zip(self.levels, self.coef, strict=True):
@@ -42,7 +42,7 @@ class LogitCorrections:
             out[rows] = sigmoid(logit(propensity[rows], LOGIT_MARGIN) + Z[rows] @ tilt)
         return out
 
-    def apply_all(self, probabilities: Array, X: Array) -> Array:
+    def correct_all_levels(self, probabilities: Array, X: Array) -> Array:
         """Return the corrected probabilities (n, K) of all levels, from encoded features X (n, p)."""
         Z, out = self.standardise(X), probabilities.copy()
         for k, tilt in zip(self.levels, self.coef, strict=True):
@@ -103,7 +103,7 @@ def fit_logit_corrections(
         )
     coef = np.array(list(tilts_by_level.values())).reshape(len(tilts_by_level), Z.shape[1])
     tilts = replace(empty, levels=np.array(list(tilts_by_level), dtype=np.int64), coef=coef)
-    return tilts, tilts.apply(propensity, Z, level)
+    return tilts, tilts.correct_logged_levels(propensity, Z, level)
 
 
 def _fit_level_correction(Z: Array, logits: Array, share: Array, other_means: Array, units: int) -> Array:

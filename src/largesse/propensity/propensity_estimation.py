@@ -66,7 +66,7 @@ def estimate_propensities(
     """
     if log.propensity is not None:
         return Propensities(log.propensity, "given")
-    features = encode_for_levels(log, fold=fold, seed=seed) if features is None else features
+    features = encode_propensity_features(log, fold=fold, seed=seed) if features is None else features
     seen, seen_fold = log.seen, fold if log.sample is None else fold[log.sample.rows]
     cells = find_unsupported_cells(log, seed) if cells is None else cells
     supported = mark_supported_levels(cells, log)
@@ -226,7 +226,7 @@ class _ClassificationRows:
         return _ClassificationRows(self.X[rows], self.target[rows], self.weight[rows], self.K, group)
 
     @property
-    def units(self) -> Array:
+    def unit_numbers(self) -> Array:
         """Number (n,) of each row's assignment unit; rows without units have numbers of their own."""
         return np.arange(len(self.target)) if self.group is None else np.unique(self.group, return_inverse=True)[1]
 
@@ -273,7 +273,7 @@ def _choose_classifier(data: _ClassificationRows) -> tuple[str, FitClassifier]:
     X, target, weight, K = data.X, data.target, data.weight, data.K
     if X.shape[1] == 0 or len(np.unique(target)) < 2:
         return "shares", _fit_class_shares
-    units = data.units
+    units = data.unit_numbers
     fold = units % PROPENSITY_SELECTION_FOLDS
     inverse_penalty, logistic_losses = _compare_inverse_penalties(X, target, weight, K, fold)
     if units.max() + 1 >= MIN_TREE_ROWS_PER_LEVEL * K and _are_trees_better(
@@ -284,7 +284,7 @@ def _choose_classifier(data: _ClassificationRows) -> tuple[str, FitClassifier]:
         _fit_class_shares, X, target, weight, K, fold
     ):
         return "shares", _fit_class_shares
-    return "logistic", make_logistic_fit(inverse_penalty)
+    return "logistic", make_logistic_fitter(inverse_penalty)
 
 
 def choose_inverse_penalty(X: Array, target: Array, weight: Array, K: int) -> float:
@@ -308,7 +308,7 @@ def _compare_inverse_penalties(X: Array, target: Array, weight: Array, K: int, f
     In doubt the weaker penalty is chosen: effects of features that are shrunk away are no longer adjusted for.
     """
     losses = np.stack(
-        [_compute_held_out_losses(make_logistic_fit(C), X, target, weight, K, fold) for C in INVERSE_PENALTIES]
+        [_compute_held_out_losses(make_logistic_fitter(C), X, target, weight, K, fold) for C in INVERSE_PENALTIES]
     )
     choice = find_chosen_index(choose_by_one_standard_error([f"{C:g}" for C in INVERSE_PENALTIES], losses, weight))
     return INVERSE_PENALTIES[choice], losses[int(np.argmin(losses @ weight))]
@@ -351,7 +351,7 @@ def _fit_class_shares(_X: Array, target: Array, weight: Array, K: int) -> Classi
     return Classifier(K, np.arange(K), shares=np.bincount(target, weights=weight, minlength=K) / weight.sum())
 
 
-def make_logistic_fit(inverse_penalty: float) -> FitClassifier:
+def make_logistic_fitter(inverse_penalty: float) -> FitClassifier:
     """Return a function that fits a multinomial logistic regression with an inverse ridge penalty."""
     from sklearn.linear_model import LogisticRegression
 
@@ -405,7 +405,7 @@ def _fit_calibration(
     if not varies or len(present) < 2 or training.sum() < 50 * len(present):
         return calibration
     row_weights = np.ones(int(training.sum())) if weight is None else weight[training] / weight[training].mean()
-    classifier = make_logistic_fit(100.0)(calibration.make_regressors(logits), positions, row_weights, len(present))
+    classifier = make_logistic_fitter(100.0)(calibration.make_regressors(logits), positions, row_weights, len(present))
     return replace(calibration, classifier=classifier)
 
 
@@ -432,7 +432,7 @@ class PropensityFeatures:
         return replace(self, X=self.X[rows], rows=self.rows[rows], weight=weight)
 
 
-def encode_for_levels(
+def encode_propensity_features(
     log: Log, max_rows: int | None = None, seed: int = 0, fold: Array | None = None
 ) -> PropensityFeatures:
     """Encode the features of a log as a matrix, for models that predict the level.
@@ -442,7 +442,7 @@ def encode_for_levels(
     Of a large log, the sample is encoded. The words of a unit of assignment are left out: each had one level.
 
     >>> from largesse.data import log_from_arrays
-    >>> encode_for_levels(log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0])).X.shape
+    >>> encode_propensity_features(log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0])).X.shape
     (4, 4)
     """
     seen, sample = log.seen, log.sample

@@ -144,7 +144,7 @@ class PropensityScorer:
             probabilities = np.sum(
                 [logger_shares[:, [logger]] * prediction for logger, prediction in enumerate(predictions)], axis=0
             )
-        return probabilities if model.tilts is None else model.tilts.apply_all(probabilities, X)
+        return probabilities if model.tilts is None else model.tilts.correct_all_levels(probabilities, X)
 
     def __reduce__(self) -> tuple[Any, ...]:
         arrays: dict[str, Array] = {}

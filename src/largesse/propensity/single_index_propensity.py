@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.propensity.covariate_balancing import MAX_PROPENSITY_ROWS
-from largesse.propensity.propensity_estimation import MIN_PROPENSITY, make_logistic_fit
+from largesse.propensity.propensity_estimation import MIN_PROPENSITY, make_logistic_fitter
 from largesse.records import Array, Log
 from largesse.stats import limit_to_one_thread, sample_rows
 
@@ -42,7 +42,7 @@ def estimate_single_index_propensities(log: Log, X: Array, base: Array, fold: Ar
             index[test] = _predict_level_numbers(features, number, log.weights, training, test)
         columns = _standardise_and_clip(np.column_stack([index, base]))
         columns = np.column_stack([columns, columns**2 - 1.0, columns**3 / 3.0 - columns])
-        fit = make_logistic_fit(INDEX_INVERSE_PENALTY)
+        fit = make_logistic_fitter(INDEX_INVERSE_PENALTY)
         for test, training in parts:
             classifier = fit(columns[training], log.level[training], log.weights[training], len(log.levels))
             propensity[test] = classifier(columns[test])[np.arange(int(test.sum())), log.level[test]]

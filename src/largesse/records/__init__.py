@@ -80,7 +80,7 @@ from largesse.records.monitoring import PredictedAndRealised as PredictedAndReal
 from largesse.records.monitoring import RealisedTenth as RealisedTenth
 from largesse.records.monitoring import TestedOutcome as TestedOutcome
 from largesse.records.monitoring import TestSize as TestSize
-from largesse.records.monitoring import write_customers as write_customers
+from largesse.records.monitoring import write_customer_count as write_customer_count
 from largesse.records.plan_study import DecisionExample as DecisionExample
 from largesse.records.plan_study import DecisionReasons as DecisionReasons
 from largesse.records.plan_study import FeatureResponseCurves as FeatureResponseCurves
@@ -92,11 +92,11 @@ from largesse.records.plan_study import ProtectedGroup as ProtectedGroup
 from largesse.records.plan_study import Study as Study
 from largesse.records.run_summaries import BudgetSize as BudgetSize
 from largesse.records.run_summaries import BudgetSlider as BudgetSlider
-from largesse.records.run_summaries import CustomerGroup as CustomerGroup
+from largesse.records.run_summaries import EstimatorValue as EstimatorValue
 from largesse.records.run_summaries import EvaluationLogSummary as EvaluationLogSummary
 from largesse.records.run_summaries import ExplorationPrecision as ExplorationPrecision
 from largesse.records.run_summaries import ExplorationSummary as ExplorationSummary
-from largesse.records.run_summaries import FeatureGroups as FeatureGroups
+from largesse.records.run_summaries import FeatureLevelAssociation as FeatureLevelAssociation
 from largesse.records.run_summaries import FitSummary as FitSummary
 from largesse.records.run_summaries import FrontierSummary as FrontierSummary
 from largesse.records.run_summaries import GroupCondition as GroupCondition
@@ -104,7 +104,6 @@ from largesse.records.run_summaries import LevelResponse as LevelResponse
 from largesse.records.run_summaries import LevelsByGroup as LevelsByGroup
 from largesse.records.run_summaries import LevelTotals as LevelTotals
 from largesse.records.run_summaries import LogCheckSummary as LogCheckSummary
-from largesse.records.run_summaries import NamedEstimate as NamedEstimate
 from largesse.records.run_summaries import NeededRows as NeededRows
 from largesse.records.run_summaries import PlannedGroup as PlannedGroup
 from largesse.records.run_summaries import PlannedTotals as PlannedTotals
@@ -117,6 +116,7 @@ from largesse.records.run_summaries import SliderSummary as SliderSummary
 from largesse.records.run_summaries import StudySummary as StudySummary
 from largesse.records.run_summaries import TotalsByLevel as TotalsByLevel
 from largesse.records.run_summaries import ValueByEstimator as ValueByEstimator
+from largesse.records.run_summaries import ValueGroupLevels as ValueGroupLevels
 from largesse.records.run_summaries import describe_log_response as describe_log_response
 from largesse.records.run_summaries import summarise_checkup as summarise_checkup
 from largesse.records.run_summaries import summarise_fit as summarise_fit

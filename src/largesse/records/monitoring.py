@@ -178,8 +178,8 @@ class PowerAnalysis(DisplayMixin):
             return f"PowerAnalysis({self.switchers:.1%} switchers: there is nothing to test)"
         size = self.value.expected
         return (
-            f"PowerAnalysis({self.switchers:.1%} switchers, {write_customers(size.switchers)} of them or {write_customers(size.traffic)} "
-            f"customers for a gain of {size.gain:.3g}, power {self.power:.0%})"
+            f"PowerAnalysis({self.switchers:.1%} switchers, {write_customer_count(size.switchers)} of them or "
+            f"{write_customer_count(size.traffic)} customers for a gain of {size.gain:.3g}, power {self.power:.0%})"
         )
 
     def card(self) -> Card:
@@ -191,9 +191,9 @@ class PowerAnalysis(DisplayMixin):
         for case in self.cases:
             for words, size in (("if it is what it seems", case.expected), ("at the lower end", case.least)):
                 numbers = (
-                    write_customers(size.switchers),
-                    write_customers(size.traffic),
-                    write_customers(size.diluted),
+                    write_customer_count(size.switchers),
+                    write_customer_count(size.traffic),
+                    write_customer_count(size.diluted),
                 )
                 rows.append((case.name, words, size.gain, *numbers, _write_days(size.days)))
         head = ("test of", "", "gain", "switchers", "customers until then", "customers if all are tested", "days")
@@ -216,10 +216,10 @@ class PowerAnalysis(DisplayMixin):
         return pa.Table.from_pylist(rows)
 
 
-def write_customers(size: float) -> str:
+def write_customer_count(size: float) -> str:
     """Format a number of customers, rounded up to three digits.
 
-    >>> write_customers(12345.6), write_customers(12), write_customers(float("inf"))
+    >>> write_customer_count(12345.6), write_customer_count(12), write_customer_count(float("inf"))
     ('12,400', '12', 'no number')
     """
     if not np.isfinite(size):

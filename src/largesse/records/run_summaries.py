@@ -147,7 +147,7 @@ class TotalsByLevel:
 
 
 @dataclass(frozen=True)
-class CustomerGroup:
+class ValueGroupLevels:
     """Planned levels of the customers who share a value of a feature."""
 
     label: str
@@ -159,19 +159,19 @@ class CustomerGroup:
 
 
 @dataclass(frozen=True)
-class FeatureGroups:
+class FeatureLevelAssociation:
     """Feature that is associated with the planned levels, and the groups of its values."""
 
     feature: str
     explains: float  # share of the levels' variance
-    groups: tuple[CustomerGroup, ...]
+    groups: tuple[ValueGroupLevels, ...]
 
 
 @dataclass(frozen=True)
 class LevelsByGroup:
     """Planned levels by customer group, for the features most strongly associated with the levels."""
 
-    features: tuple[FeatureGroups, ...]
+    features: tuple[FeatureLevelAssociation, ...]
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class FrontierSummary:
 
 
 @dataclass(frozen=True)
-class NamedEstimate:
+class EstimatorValue:
     """Value of the plan by one estimator, and a sentence about this estimator."""
 
     name: str
@@ -314,7 +314,7 @@ class NamedEstimate:
 class ValueByEstimator:
     """Value of the plan by every estimator."""
 
-    estimates: tuple[NamedEstimate, ...]
+    estimates: tuple[EstimatorValue, ...]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.errors import make_visible, plural
-from largesse.records import PowerAnalysis, write_customers
+from largesse.records import PowerAnalysis, write_customer_count
 from largesse.report.labels import apply_display_labels
 from largesse.report.number_format import (
     THIN_SPACE,
@@ -217,8 +217,8 @@ def print_test_sizes(analysis: PowerAnalysis) -> None:
         (
             name,
             f"{size.gain:.3g}".replace("-", "−"),
-            *map(write_customers, (size.switchers, size.traffic, size.diluted)),
-            *([write_customers(size.days or 0.0)] if days else []),
+            *map(write_customer_count, (size.switchers, size.traffic, size.diluted)),
+            *([write_customer_count(size.days or 0.0)] if days else []),
         )
         for case in analysis.cases
         for name, size in ((case.name, case.expected), ("  lower end", case.least))

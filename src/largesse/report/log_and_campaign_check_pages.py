@@ -50,7 +50,7 @@ def _describe_log(log: Log, title: str, unit: str, response_unit: str) -> dict[s
 # -- the checkup of a log ----------------------------------------------------------------------------------------------
 
 
-def describe_checkup(
+def make_log_checkup_numbers(
     checkup: Checkup, log: Log, *, title: str, unit: str = "", response_unit: str = "", notes: Sequence[str] = ()
 ) -> View:
     """Return the numbers of the page of a log checkup as JSON types."""
@@ -86,7 +86,7 @@ def describe_checkup(
     return numbers
 
 
-def view_checkup(numbers: Numbers, units: Units) -> View:
+def view_log_checkup(numbers: Numbers, units: Units) -> View:
     """Return the template values of the page of a log checkup: texts and figures."""
     levels = [
         LevelMean(row["name"], f"{write_count(row['rows'])} rows", row["value"], row["raw"])
@@ -132,7 +132,9 @@ def _view_leaks(numbers: Numbers) -> list[View]:
 # -- the check of a campaign -------------------------------------------------------------------------------------------
 
 
-def describe_check(check: CampaignCheck, log: Log, *, title: str, unit: str = "", response_unit: str = "") -> View:
+def make_campaign_check_numbers(
+    check: CampaignCheck, log: Log, *, title: str, unit: str = "", response_unit: str = ""
+) -> View:
     """Return the numbers of the page of a campaign check as JSON types."""
     numbers: View = to_json(
         {
@@ -159,7 +161,7 @@ def describe_check(check: CampaignCheck, log: Log, *, title: str, unit: str = ""
     return numbers
 
 
-def view_check(numbers: Numbers, units: Units) -> View:
+def view_campaign_check(numbers: Numbers, units: Units) -> View:
     """Return the template values of the page of a campaign check: texts and figures."""
     last, joined = len(numbers["tenths"]), finite_or_none(numbers["joined"])
     gains, labels = (

@@ -245,41 +245,41 @@ class Units:
         return Units("amount", self.currency, self.currency)
 
     @property
-    def binary(self) -> bool:
+    def has_binary_response(self) -> bool:
         """True for yes/no responses."""
         return self.kind == "binary"
 
     @property
-    def one(self) -> str:
+    def budget_unit_text(self) -> str:
         """Text for one unit of budget, such as "€1"."""
         return _add_unit_to_style(NumberStyle(), self.currency).text(1.0) if self.currency else "unit of budget"
 
     @property
-    def one_spent(self) -> str:
+    def spent_unit_text(self) -> str:
         """Text for the unit before the word "spent": "€1", or "unit" without a currency."""
-        return self.one if self.currency else "unit"
+        return self.budget_unit_text if self.currency else "unit"
 
     @property
-    def one_more(self) -> str:
+    def one_more_unit_text(self) -> str:
         """Text for one more unit of budget, such as "€1 more"."""
-        return f"{self.one} more" if self.currency else "one more unit of budget"
+        return f"{self.budget_unit_text} more" if self.currency else "one more unit of budget"
 
     @property
-    def bounds(self) -> tuple[float, float] | None:
+    def response_bounds(self) -> tuple[float, float] | None:
         """Smallest and largest possible mean response: 0 and 1 for yes/no responses, else None."""
-        return RATE_BOUNDS if self.binary else None
+        return RATE_BOUNDS if self.has_binary_response else None
 
     @property
     def has_amount_unit(self) -> bool:
         """True if responses are amounts with a unit, such as "€"."""
-        return bool(self.response_unit) and not self.binary
+        return bool(self.response_unit) and not self.has_binary_response
 
     @property
     def price_title(self) -> str:
         """Table title of the budget's shadow price."""
         if self.has_amount_unit:
-            return f"What {self.one_more} brings"
-        return f"Cost of one more {'response' if self.binary else 'unit of response'}"
+            return f"What {self.one_more_unit_text} brings"
+        return f"Cost of one more {'response' if self.has_binary_response else 'unit of response'}"
 
     def title_axis(self, words: str) -> str:
         """Return an axis title with the unit of the budget."""
@@ -289,7 +289,7 @@ class Units:
         self, values: Iterable[Any], spread: float | None = None, *, digits: int | None = None, short: bool = False
     ) -> NumberStyle:
         """Return the number format of responses: percentages, or numbers with their unit."""
-        return replace(self._choose_response_style(values, spread, "%", digits, short), bounds=self.bounds)
+        return replace(self._choose_response_style(values, spread, "%", digits, short), bounds=self.response_bounds)
 
     def difference(
         self, values: Iterable[Any], spread: float | None = None, *, digits: int | None = None, short: bool = False
@@ -334,8 +334,8 @@ class Units:
         if number <= 0:
             return "more budget buys nothing more"
         if self.has_amount_unit:
-            return f"{self.one_more} brings {self.write_price_number(number)}"
-        return f"one more {'response' if self.binary else 'unit of response'} costs {self.write_price_number(number)}"
+            return f"{self.one_more_unit_text} brings {self.write_price_number(number)}"
+        return f"one more {'response' if self.has_binary_response else 'unit of response'} costs {self.write_price_number(number)}"
 
     def value_style(self, estimate: Numbers) -> NumberStyle:
         """Return the number format of an estimated response, with digits chosen by its interval."""
@@ -371,7 +371,7 @@ class Units:
     def _choose_response_style(
         self, values: Iterable[Any], spread: float | None, sign: str, digits: int | None, short: bool
     ) -> NumberStyle:
-        if self.binary:
+        if self.has_binary_response:
             largest = max((abs(number) for number in map(finite_or_none, values) if number), default=0.1)
             decimals = count_decimals(spread * 100, digits or 2) if spread else count_decimals(largest * 100, 3)
             return NumberStyle(0.01, min(decimals, MAX_PERCENT_DECIMALS), suffix=f"{THIN_SPACE}{sign}")

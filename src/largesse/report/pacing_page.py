@@ -160,7 +160,7 @@ def _view_price(first: Numbers, units: Units) -> View:
     note = "The response that one more unit of budget brings from then on."
     if first["facts"]["promises"] == "kept":
         note += " The price falls when promises outlast the period, because then their face values count."
-    return _view_figure("price", lines, f"response per {units.one}", note)
+    return _view_figure("price", lines, f"response per {units.budget_unit_text}", note)
 
 
 def _view_spend(first: Numbers, units: Units) -> View:

@@ -13,7 +13,7 @@ from largesse.levels import LEADING_SYMBOLS
 from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, write_level_css_variables
 from largesse.report.comparison_rows import view_level_legend
 from largesse.report.labels import apply_display_labels
-from largesse.report.log_and_campaign_check_pages import view_check, view_checkup
+from largesse.report.log_and_campaign_check_pages import view_campaign_check, view_log_checkup
 from largesse.report.number_format import THIN_SPACE, Numbers, Units, View, finite_or_none
 from largesse.report.pacing_page import view_pacing_page
 from largesse.report.sections.budget_frontier import view_frontier
@@ -117,13 +117,13 @@ def render_report(numbers: Numbers, *, short: bool = False) -> str:
 
 
 def render_log_checkup(numbers: Numbers) -> str:
-    """Render the HTML page of a log checkup, from the result of `describe_checkup`."""
-    return _render_view("checkup.html", numbers, view_checkup)
+    """Render the HTML page of a log checkup, from the result of `make_log_checkup_numbers`."""
+    return _render_view("checkup.html", numbers, view_log_checkup)
 
 
 def render_campaign_check(numbers: Numbers) -> str:
-    """Render the HTML page of a campaign check, from the result of `describe_check`."""
-    return _render_view("campaign_check.html", numbers, view_check)
+    """Render the HTML page of a campaign check, from the result of `make_campaign_check_numbers`."""
+    return _render_view("campaign_check.html", numbers, view_campaign_check)
 
 
 def render_pacing_page(numbers: Numbers) -> str:

@@ -74,7 +74,7 @@ def write_verdict_sentences(units: Units, numbers: Numbers) -> dict[str, str]:
     return {"headline": loss or write_headline(units, numbers), "verdict": " ".join(filter(None, below))}
 
 
-def find_evidence(verdict: Numbers) -> Numbers | None:
+def find_recommended_evidence(verdict: Numbers) -> Numbers | None:
     """Return the evidence for the recommended option, or None if the log is insufficient.
 
     The plan's evidence, if the best uniform mix is recommended.
@@ -85,14 +85,14 @@ def find_evidence(verdict: Numbers) -> Numbers | None:
 
 def gives_everyone_same_level(verdict: Numbers) -> bool:
     """Return True if the plan gives every customer the same level."""
-    evidence = find_evidence(verdict)
+    evidence = find_recommended_evidence(verdict)
     return verdict["recommended"] == "mix" and evidence is not None and classify_gain(evidence["gain"]) == "equal"
 
 
 def write_headline(units: Units, numbers: Numbers) -> str:
     """Write the verdict as one sentence: grade, recommended option, and probability or gain."""
     verdict, same = numbers["verdict"], write_mix_name(numbers)
-    evidence, advised = find_evidence(verdict), verdict["recommended"]
+    evidence, advised = find_recommended_evidence(verdict), verdict["recommended"]
     if advised is None or evidence is None:
         return f"The log cannot say whether this plan is better than {same} at the same cost."
     probability = write_probability(evidence["probability"])
@@ -118,7 +118,7 @@ def write_headline(units: Units, numbers: Numbers) -> str:
 def write_evidence_sentences(units: Units, numbers: Numbers) -> str:
     """Write the numbers behind the headline, and the log size that would make the verdict certain."""
     verdict = numbers["verdict"]
-    evidence, advised = find_evidence(verdict), verdict["recommended"]
+    evidence, advised = find_recommended_evidence(verdict), verdict["recommended"]
     if advised is None or evidence is None:
         return str(verdict["reason"])
     parts = [_write_expected_gain(units, evidence)]
@@ -267,7 +267,7 @@ def write_loss_headline(units: Units, numbers: Numbers) -> str:
     beyond = "" if free else f" beyond {_quote_cheapest_level(numbers)}"
     even = ", even if all of that were profit" if counts_revenue_as_profit(units, numbers["profit"]) else ""
     back = write_return_per_unit(units, returned)
-    return f"This plan loses money: every {units.one_spent} spent{beyond} brings back {back}{even}."
+    return f"This plan loses money: every {units.spent_unit_text} spent{beyond} brings back {back}{even}."
 
 
 def write_return_per_unit(units: Units, returned: object) -> str:
@@ -300,7 +300,7 @@ def write_profit(units: Units, numbers: Numbers) -> str:
 
 def counts_revenue_as_profit(units: Units, profit: Numbers) -> bool:
     """Return True if responses are money without a margin, so that all revenue counts as profit."""
-    return bool(units.response_unit) and not units.binary and float(profit["response_value"]) == 1
+    return bool(units.response_unit) and not units.has_binary_response and float(profit["response_value"]) == 1
 
 
 def write_best_budget(units: Units, numbers: Numbers) -> str:
@@ -353,16 +353,16 @@ def write_group_sentences(numbers: Numbers) -> list[str]:
         if not group["conditions"]:
             sentences.append(f"{level} for {most}{'' if most == 'all' else ' of the customers'}.")
             continue
-        who = " and ".join(write_conditions(group["conditions"]))
+        who = " and ".join(write_group_conditions(group["conditions"]))
         share = f"{write_percent(group['share'])} of customers"
         sentences.append(f"{who[:1].upper()}{who[1:]} ({share}): {level} for {most}.")
     return sentences
 
 
-def write_conditions(conditions: Sequence[Numbers]) -> list[str]:
+def write_group_conditions(conditions: Sequence[Numbers]) -> list[str]:
     """Write the feature conditions of a customer group, with limits on one number or date as a range.
 
-    >>> write_conditions([{"feature": "age", "kind": "number", "holds": False, "limit": 30.0, "word": None, "or_missing": False}])
+    >>> write_group_conditions([{"feature": "age", "kind": "number", "holds": False, "limit": 30.0, "word": None, "or_missing": False}])
     ['age 30 or more']
     """
     parts: dict[str, list[Numbers]] = {}

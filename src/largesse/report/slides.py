@@ -175,16 +175,16 @@ def _add_axes(figure: Figure) -> Axes:
 
 
 def _choose_axis_factor(units: Units) -> float:
-    return 100.0 if units.binary else 1.0
+    return 100.0 if units.has_binary_response else 1.0
 
 
 def _clip_to_bounds(units: Units, value: Any) -> float:
     """Return a number clipped to the possible range of responses."""
-    low, high = units.bounds or (-float("inf"), float("inf"))
+    low, high = units.response_bounds or (-float("inf"), float("inf"))
     return min(max(float(value), low), high)
 
 
 def _name_response_axis(units: Units) -> str:
-    if units.binary:
+    if units.has_binary_response:
         return "customers who respond (%)"
     return f"mean response ({units.response_unit})" if units.response_unit else "mean response"

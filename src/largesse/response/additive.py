@@ -91,7 +91,7 @@ class HingeColumns:
     hinges: Hinges
     scale: float  # of the hinges; 0 leaves straight lines
 
-    def design_matrix(self, X: Array) -> Array:
+    def make_design_matrix(self, X: Array) -> Array:
         """Return the design matrix (n, q) of features (n, p): the features and their scaled hinge functions."""
         return np.concatenate([X, X.dtype.type(self.scale) * self.hinges(X)], axis=1) if self.scale else X
 
@@ -146,7 +146,7 @@ class Additive(ResponseModel):
             self._place_hinges(X), few, some, assign_folds(some, ADDITIVE_FOLDS, self.seed)
         )
         X, log = take_rows(X, log, sample_rows(len(log), _compute_max_rows(self.shape_, X.shape[1]), self.seed))
-        self.fit_ = fit_regression(make_regression_rows(self.shape_.design_matrix(X), log), penalty=penalty)
+        self.fit_ = fit_regression(make_regression_rows(self.shape_.make_design_matrix(X), log), penalty=penalty)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one model per fold, fitted to the encoded features (n, p) of all other folds.
@@ -165,7 +165,7 @@ class Additive(ResponseModel):
         penalty, fits = self._choose_scale_and_penalty(hinges, *take_rows(X, log, sampled), fold[sampled])
         if len(X) > ADDITIVE_SEARCH_ROWS:
             sampled = sample_rows(len(log), _compute_max_rows(self.shape_, X.shape[1]), self.seed)
-            rows = make_regression_rows(self.shape_.design_matrix(X[sampled]), log.bare.take(sampled))
+            rows = make_regression_rows(self.shape_.make_design_matrix(X[sampled]), log.bare.take(sampled))
             fits = fit_regression_by_fold(rows, fold[sampled], penalty)
         return [self._copy_with(fit_=fit, amounts_=mean) for fit, mean in zip(fits, amounts, strict=True)]
 
@@ -184,7 +184,7 @@ class Additive(ResponseModel):
         losses: list[Array] = []
         for scale in sorted({0.0, *self.hinge_scales}) if len(hinges.columns) else [0.0]:
             shape = HingeColumns(hinges, scale)
-            penalty_losses = compute_penalty_losses(replace(rows, X=shape.design_matrix(X)), fold)
+            penalty_losses = compute_penalty_losses(replace(rows, X=shape.make_design_matrix(X)), fold)
             best = int(np.argmin(np.average(penalty_losses, axis=1, weights=log.weight)))
             tried.append((shape, LINEAR_PENALTIES[best]))
             losses.append(penalty_losses[best])
@@ -194,13 +194,13 @@ class Additive(ResponseModel):
         )
         shape, penalty = tried[find_chosen_index(choices)]
         self.shape_, self.choices_ = shape, choices
-        return penalty, fit_regression_by_fold(replace(rows, X=shape.design_matrix(X)), fold, penalty)
+        return penalty, fit_regression_by_fold(replace(rows, X=shape.make_design_matrix(X)), fold, penalty)
 
     def _curves(self, X: Array) -> Array:
         curves = np.empty((len(X), self.levels_))
         for first in range(0, len(X), HINGE_BLOCK_ROWS):
             rows = slice(first, first + HINGE_BLOCK_ROWS)
-            curves[rows] = self.fit_.predict(self.shape_.design_matrix(X[rows].astype(np.float64)))
+            curves[rows] = self.fit_.predict(self.shape_.make_design_matrix(X[rows].astype(np.float64)))
         return multiply_by_amounts(curves, self.amounts_, X)
 
     @property

@@ -24,10 +24,10 @@ from largesse.response.level_effect_estimation import (
     LevelEffectPosterior,
     Link,
     choose_link,
-    fisher_information,
+    compute_fisher_information,
+    estimate_effect_correction,
     fit_level_effect_posterior,
     make_scored_rows,
-    measure_level_effects,
     measure_slope_noise,
 )
 
@@ -115,11 +115,11 @@ def fit_curve_posterior(log: Log, curves: Array, fold: Array, weight: Array, row
     precision[0], precision[1] = 1e-6, SLOPE_DEVIATION**-2
     precision[-2:] = MISSED_TILT**-2, SHARE_DEVIATION**-2
     noise = measure_slope_noise(scored, design[:, : K + 1], score)
-    covariance = np.linalg.inv(fisher_information(scored, design, score, noise) + np.diag(precision))
+    covariance = np.linalg.inv(compute_fisher_information(scored, design, score, noise) + np.diag(precision))
     move = -covariance @ (design.T @ scored.loss_slopes(score)) / noise
     mean = start + np.clip(move, -MAX_MOVE, MAX_MOVE)
     effects = slice(FIRST_EFFECT, FIRST_EFFECT + K - 1)
-    change, spread = measure_level_effects(scored, design, score, noise, move, covariance, FIRST_EFFECT)
+    change, spread = estimate_effect_correction(scored, design, score, noise, move, covariance, FIRST_EFFECT)
     mean[effects], covariance[effects, effects] = start[effects] + change, spread
     typical = TYPICAL_LOGIT if link.binary else TYPICAL_SHARE
     ladder = fit_level_effect_posterior(mean[effects], covariance[effects, effects], scored.doses, typical)

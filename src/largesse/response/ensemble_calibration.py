@@ -48,7 +48,7 @@ class HeldOutScores:
     weight: Array  # (n,)
 
 
-def fit_calibration(rows: HeldOutScores, together: Array) -> ScoreCalibration:
+def fit_score_calibration(rows: HeldOutScores, together: Array) -> ScoreCalibration:
     """Fit the calibration of the fold models' mean score to held-out rows.
 
     `together` (n, K) are the scores of the same rows by that mean.

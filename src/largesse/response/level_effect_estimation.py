@@ -285,7 +285,7 @@ def fit_coefficients(rows: ScoredRows, design: Array, offset: Array, prior: Coef
     def derivatives(here: Array) -> tuple[Array, Array]:
         score = offset + design @ here
         slope = design.T @ (rows.loss_slopes(score) / noise) + prior.precision * (here - prior.mean)
-        return slope, fisher_information(rows, design, score, noise) + np.diag(prior.precision + 1e-9)
+        return slope, compute_fisher_information(rows, design, score, noise) + np.diag(prior.precision + 1e-9)
 
     return minimise(
         objective,
@@ -297,7 +297,7 @@ def fit_coefficients(rows: ScoredRows, design: Array, offset: Array, prior: Coef
     )
 
 
-def fisher_information(rows: ScoredRows, design: Array, score: Array, noise: float) -> Array:
+def compute_fisher_information(rows: ScoredRows, design: Array, score: Array, noise: float) -> Array:
     """Return the Fisher information (q, q) of the rows about the coefficients of a design matrix (n, q)."""
     curve = rows.loss_curvatures(score) / noise
     return design.T @ (curve[:, None] * design)
@@ -328,7 +328,7 @@ ROUGH_BIAS = 0.05  # variance of a random walk, relative to that of a bias propo
 JITTER_VARIANCE = 1e-9
 
 
-def measure_level_effects(
+def estimate_effect_correction(
     rows: ScoredRows, design: Array, score: Array, noise: float, step: Array, covariance: Array, first: int
 ) -> tuple[Array, Array]:
     """Estimate the level effects by a bias-corrected Newton step (K−1,), with its covariance.
@@ -421,9 +421,11 @@ def fit_level_effects(rows: ScoredRows, base: Array, *, slope: bool = True) -> L
     # are read again around the ladder itself: the effects that one Newton step leads to, and their covariance there.
     for _ in range(MAX_READINGS):
         score = offset + design @ params
-        precisions = fisher_information(rows, design, score, noise) + np.diag(precision)
+        precisions = compute_fisher_information(rows, design, score, noise) + np.diag(precision)
         step = np.linalg.solve(precisions, -design.T @ rows.loss_slopes(score) / noise - precision * (params - start))
-        move, covariance = measure_level_effects(rows, design, score, noise, step, np.linalg.inv(precisions), first)
+        move, covariance = estimate_effect_correction(
+            rows, design, score, noise, step, np.linalg.inv(precisions), first
+        )
         effects = params[first:] + move
         ladder = _fit_intercept_and_slope(
             rows, base, average_level_effects(effects, covariance, rows.doses, typical), noise, moves

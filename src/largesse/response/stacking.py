@@ -35,7 +35,7 @@ from largesse.response.level_effect_estimation import (
     Link,
     ScoredRows,
     choose_link,
-    fisher_information,
+    compute_fisher_information,
     fit_coefficients,
     fit_level_effects,
     make_monotone,
@@ -236,7 +236,7 @@ def _estimate_tilt(
     prior = CoefficientPrior(start, precision, np.array([-np.inf, 0.0, -np.inf]))
     offset = ladder.effects[rows.level]
     params = fit_coefficients(rows, design, offset, prior, ladder.noise)
-    precisions = fisher_information(rows, design, offset + design @ params, ladder.noise) + np.diag(precision)
+    precisions = compute_fisher_information(rows, design, offset + design @ params, ladder.noise) + np.diag(precision)
     variance = float(np.linalg.inv(precisions)[2, 2])
     tilt, wide = float(params[2]), variance + TILT_DEVIATION**2
     favour = 0.5 * np.log(variance / wide) + 0.5 * tilt**2 * (1.0 / variance - 1.0 / wide)

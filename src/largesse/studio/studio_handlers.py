@@ -416,7 +416,7 @@ def _convert_plan_to_csv(plan: IO[bytes], folder: Path) -> tuple[IO[bytes], int]
     with plan:
         csv = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         try:
-            pipeline.write_plan_csv(plan, csv)
+            pipeline.convert_plan_to_csv(plan, csv)
             size = csv.tell()
             csv.seek(0)
         except BaseException as error:

@@ -88,7 +88,7 @@ def _check_rows(results: pa.Table, expected: int) -> None:
 
 
 @contextmanager
-def keep_chunks(frame: Any, doing: str) -> Iterator[ChunkedTable]:
+def cache_chunks(frame: Any, doing: str) -> Iterator[ChunkedTable]:
     """Yield the chunks of a Spark DataFrame, cached on the executors until the context ends."""
     from pyspark import StorageLevel
 
@@ -120,10 +120,10 @@ def make_chunk_row(
     part: int, chunk: int, n: int, head: bytes, scores: bytes = b"", rest: bytes = b""
 ) -> pa.RecordBatch:
     """Return one chunk as a row of a chunked table."""
-    return make_binary_row((part << CHUNK_BITS) + chunk, n, head=head, scores=scores, rest=rest)
+    return make_bytes_row((part << CHUNK_BITS) + chunk, n, head=head, scores=scores, rest=rest)
 
 
-def make_binary_row(place: int, n: int, **contents: bytes) -> pa.RecordBatch:
+def make_bytes_row(place: int, n: int, **contents: bytes) -> pa.RecordBatch:
     """Return one row with binary columns as a record batch."""
     import pyarrow as pa
 
@@ -136,7 +136,7 @@ def run_task_on_chunks(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a task's result for every chunk of a partition."""
     for place, n, contents in yield_chunks(batches):
-        yield make_binary_row(place, n, content=task(firsts[place], *contents))
+        yield make_bytes_row(place, n, content=task(firsts[place], *contents))
 
 
 def sum_task_over_chunks(
@@ -149,7 +149,7 @@ def sum_task_over_chunks(
         total = sum_arrays([*([total] if total else []), task(firsts[place], *contents)])
         rows += n
     if rows:
-        yield make_binary_row(0, rows, content=pack_arrays(total))
+        yield make_bytes_row(0, rows, content=pack_arrays(total))
 
 
 def yield_task_rows(task: Any, firsts: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -29,7 +29,7 @@ from largesse.pipeline.local_engine import make_random_keys
 from largesse.pipeline.spark.chunked_tables import (
     MAX_CHUNK_ROWS,
     find_partition_number,
-    make_binary_row,
+    make_bytes_row,
     make_chunk_row,
     pack_arrays,
     pack_table,
@@ -64,7 +64,7 @@ def select_chunk_columns(names: Sequence[str] | None, _first: int, rest: pa.Buff
     return rest.to_pybytes() if names is None else pack_table(unpack_table(rest, names))
 
 
-def run_task_on_rows(
+def run_task_on_selected_rows(
     task: RowTask, names: Sequence[str], plain: frozenset[str], wanted: Array, first: int, rest: pa.Buffer
 ) -> bytes:
     """Return a task's result for the selected rows of a chunk.
@@ -193,7 +193,7 @@ def _pack_report(report: dict[str, Any], suspects: Sequence[pa.Table]) -> bytes:
     return json.dumps(report).encode() + b"\n" + rows
 
 
-def unpack_report(content: bytes) -> tuple[dict[str, Any], pa.Table | None]:
+def unpack_part_report(content: bytes) -> tuple[dict[str, Any], pa.Table | None]:
     """Unpack the report of a table part: schema, problems and suspicious rows."""
     head, _, rows = content.partition(b"\n")
     return json.loads(head), unpack_table(rows) if rows else None
@@ -215,7 +215,7 @@ def split_id_hashes(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator
     for _, _, (rest,) in yield_chunks(batches):
         hashes = np.sort(hash_ids(read_chunk_ids(rest)))
         for bucket, part in enumerate(np.split(hashes, np.searchsorted(hashes, ends))):
-            yield make_binary_row(bucket, len(part), content=part.tobytes())
+            yield make_bytes_row(bucket, len(part), content=part.tobytes())
 
 
 def find_repeated_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -224,7 +224,7 @@ def find_repeated_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
     hashes = np.sort(np.concatenate([np.zeros(0, np.uint64), *parts]))
     repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
     if len(repeated):
-        yield make_binary_row(find_partition_number(), len(repeated), content=repeated.tobytes())
+        yield make_bytes_row(find_partition_number(), len(repeated), content=repeated.tobytes())
 
 
 def find_ids_by_hash(hashes: bytes, _first: int, rest: pa.Buffer) -> bytes:
@@ -265,7 +265,9 @@ def pack_task_result(task: Any, costs: ChunkCosts, first: int, scores: pa.Buffer
     return pack_arrays(task(*costs.read(first, scores)))
 
 
-def sum_chunk_at_prices(prices: Sequence[float], costs: ChunkCosts, first: int, scores: pa.Buffer) -> dict[str, Any]:
+def sum_chunk_plans_at_prices(
+    prices: Sequence[float], costs: ChunkCosts, first: int, scores: pa.Buffer
+) -> dict[str, Any]:
     """Return the total costs and responses of a chunk's customers at several shadow prices, as `PriceSums` fields."""
     return vars(sum_plans_at_prices(*costs.read(first, scores)[1:], prices))
 

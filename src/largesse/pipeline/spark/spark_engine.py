@@ -39,7 +39,7 @@ from largesse.pipeline.spark.chunked_tables import (
     CHUNKS,
     RESULTS,
     ChunkedTable,
-    keep_chunks,
+    cache_chunks,
     sum_arrays,
     unpack_arrays,
     unpack_table,
@@ -57,13 +57,13 @@ from largesse.pipeline.spark.executor_tasks import (
     pack_table_chunks,
     pack_task_result,
     plan_chunk,
-    run_task_on_rows,
+    run_task_on_selected_rows,
     sample_chunk_customers,
     score_customer_rows,
     select_chunk_columns,
     split_id_hashes,
-    sum_chunk_at_prices,
-    unpack_report,
+    sum_chunk_plans_at_prices,
+    unpack_part_report,
     yield_chunk_plan,
 )
 from largesse.pipeline.spark.session import (
@@ -293,7 +293,7 @@ class SparkEngine:
                 return frame.toArrow()
             schema = read_table(frame.limit(0).toArrow(), what="log", plain=plain).schema
             packed = frame.mapInArrow(pack_table_chunks, CHUNKS)
-        chunks = self._stack.enter_context(keep_chunks(packed, "reading the log"))
+        chunks = self._stack.enter_context(cache_chunks(packed, "reading the log"))
 
         def read(names: Sequence[str] | None) -> Iterator[pa.Table]:
             chosen = None if names is None else list(names)
@@ -302,7 +302,7 @@ class SparkEngine:
                 yield table if chosen is None else table.select(chosen)
 
         def run_there(task: RowTask, names: Sequence[str], wanted: Array) -> Iterator[Array]:
-            job = partial(run_task_on_rows, task, list(names), frozenset(plain), np.packbits(wanted))
+            job = partial(run_task_on_selected_rows, task, list(names), frozenset(plain), np.packbits(wanted))
             for content in chunks.map(job, "scoring the log", "rest"):
                 yield unpack_arrays(content)["rows"]
 
@@ -378,7 +378,9 @@ class SparkCustomers:
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
         """Return the total costs and responses of customers' plans at decreasing shadow prices."""
         if len(prices):
-            sums = self.chunks.sum(partial(sum_chunk_at_prices, tuple(prices), self.costs), "adding up costs", "scores")
+            sums = self.chunks.sum(
+                partial(sum_chunk_plans_at_prices, tuple(prices), self.costs), "adding up costs", "scores"
+            )
         else:
             sums = sum_arrays(map(unpack_arrays, self.chunks.heads))
         return PriceSums(int(sums.pop("n")), **sums)
@@ -501,8 +503,8 @@ def score_spark_table(source: SparkTable, policy: Policy) -> Iterator[tuple[Chun
         frame = source.frame.mapInArrow(
             partial(score_customer_rows, ModelScorer(policy.model), policy.options, spec), CHUNKS
         )
-    with keep_chunks(frame, "scoring customers") as chunks:
-        reports = [unpack_report(content) for content in chunks.reports]
+    with cache_chunks(frame, "scoring customers") as chunks:
+        reports = [unpack_part_report(content) for content in chunks.reports]
         schema = _merge_schemas(reports, source)
         if suspects := [rows for _, rows in reports if rows is not None]:
             check_customer_rows(

@@ -135,7 +135,7 @@ class OnnxWriter:
         """Round a float64 tensor to the precision of float32, and return the name of the result."""
         return self.cast(self.cast(name, "FLOAT"), "DOUBLE")
 
-    def mark_finite(self, name: str) -> str:
+    def add_finite_mask(self, name: str) -> str:
         """Compute a mask of the finite numbers in a tensor, and return its name."""
         return self.add_node("LessOrEqual", [self.add_node("Abs", [name]), self.add_constant(np.float64(MAX_FLOAT64))])
 
@@ -172,7 +172,7 @@ class OnnxWriter:
 
     def _mark_valid_costs(self, name: str) -> str:
         not_negative = self.add_node("LessOrEqual", [self.add_constant(np.float64(0.0)), name])
-        return self.add_node("And", [not_negative, self.mark_finite(name)])
+        return self.add_node("And", [not_negative, self.add_finite_mask(name)])
 
 
 # -- steps that are more than one operator ----------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class OnnxWriter:
 def _write_scaled_number(writer: OnnxWriter, value: Value) -> str:
     scale, unit = value.facts["scale"], value.facts["unit"]
     raw = writer.write(value.needs[0])
-    known, columns = writer.mark_finite(raw), []
+    known, columns = writer.add_finite_mask(raw), []
     if scale.spread > 0:
         days = raw if unit == 1.0 else writer.add_node("Div", [raw, writer.add_constant(np.float64(unit))])
         deviations = writer.add_node("Sub", [days, writer.add_constant(np.float64(scale.centre))])
@@ -207,7 +207,7 @@ def _write_condition_test(writer: OnnxWriter, value: Value) -> str:
         words = [*condition.words] if condition.kind == "words" else [writer.mark]
         codes: dict[str, Any] = {"keys_strings": words, "values_int64s": [1] * len(words), "default_int64": 0}
         return writer.cast(writer.add_node("LabelEncoder", [raw], domain="ai.onnx.ml", **codes), "DOUBLE")
-    known = writer.mark_finite(raw)
+    known = writer.add_finite_mask(raw)
     if condition.kind == "missing":
         return writer.cast(writer.add_node("Not", [known]), "DOUBLE")
     above = writer.add_node("LessOrEqual", [writer.add_constant(np.float64(condition.low)), raw])
@@ -217,7 +217,7 @@ def _write_condition_test(writer: OnnxWriter, value: Value) -> str:
 
 def _write_cyclic_feature(writer: OnnxWriter, value: Value) -> str:
     raw = writer.write(value.needs[0])
-    seconds = writer.add_node("Where", [writer.mark_finite(raw), raw, writer.add_constant(np.float64(0.0))])
+    seconds = writer.add_node("Where", [writer.add_finite_mask(raw), raw, writer.add_constant(np.float64(0.0))])
     angle = writer.add_node("Mul", [seconds, writer.add_constant(np.float64(value.facts["per_second"]))])
     if value.facts["wave"] == "sin":
         return writer.round_to_float32(writer.add_node("Sin", [angle]))

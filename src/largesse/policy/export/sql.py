@@ -197,7 +197,7 @@ class SqlExpression:
     whole: bool = True
 
     @property
-    def bracketed(self) -> str:
+    def operand_text(self) -> str:
         """The expression's text, in brackets unless it needs none as an operand."""
         return self.text if self.whole else f"({self.text})"
 
@@ -267,9 +267,9 @@ class SqlWriter:
     def _apply_operation(self, step: str, parts: Sequence[SqlExpression]) -> SqlExpression:
         needs = frozenset().union(*(term.needs for term in parts))
         if step in SIGNS:
-            return SqlExpression(f" {SIGNS[step]} ".join(term.bracketed for term in parts), needs, whole=False)
+            return SqlExpression(f" {SIGNS[step]} ".join(term.operand_text for term in parts), needs, whole=False)
         if step == "where_less":
-            a, b, then, other = (term.bracketed for term in parts)
+            a, b, then, other = (term.operand_text for term in parts)
             return SqlExpression(f"CASE WHEN {a} < {b} THEN {then} ELSE {other} END", needs)
         return SqlExpression(f"{FUNCTIONS[step]}({', '.join(term.text for term in parts)})", needs)
 
@@ -503,7 +503,7 @@ def _write_affine(writer: SqlWriter, value: Value) -> list[SqlExpression]:
     columns_out = []
     for column, shift in zip(weights.T, bias, strict=True):
         parts = [
-            term.bracketed if weight == 1.0 else f"{term.bracketed} * {write_float_literal(weight)}"
+            term.operand_text if weight == 1.0 else f"{term.operand_text} * {write_float_literal(weight)}"
             for term, weight in zip(terms, column, strict=True)
             if weight != 0.0
         ]
@@ -535,7 +535,7 @@ def _write_trees(writer: SqlWriter, value: Value) -> list[SqlExpression]:
 
 def _write_sum(parts: Sequence[SqlExpression]) -> SqlExpression:
     return SqlExpression(
-        " + ".join(term.bracketed for term in parts), frozenset().union(*(term.needs for term in parts)), False
+        " + ".join(term.operand_text for term in parts), frozenset().union(*(term.needs for term in parts)), False
     )
 
 

@@ -134,7 +134,7 @@ def _fit_frame(chart: CurveChart, size: ChartSize) -> Frame:
         for point in points
         for number in (*list_estimate_and_ends(point.value), *list_estimate_and_ends(point.band), point.dashed)
     ]
-    up = fit_axis(values, 6, bounds=None if chart.gains else chart.units.bounds)
+    up = fit_axis(values, 6, bounds=None if chart.gains else chart.units.response_bounds)
     write = chart.units.difference if chart.gains else chart.units.response
     budgets = Units("amount", "").money(across.ticks, across.step, digits=1, short=True)
     values_style = write(up.ticks, up.step, digits=1, short=True)

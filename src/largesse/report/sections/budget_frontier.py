@@ -51,7 +51,7 @@ def describe_overpredicted_budgets(points: Sequence[Numbers]) -> str:
 
 def _make_frontier_chart(numbers: Numbers, units: Units, labels: list[str]) -> CurveChart:
     unit = f", {units.response_unit}" if units.response_unit else ""
-    measure = "response rate" if units.binary else f"mean response{unit}"
+    measure = "response rate" if units.has_binary_response else f"mean response{unit}"
     return CurveChart(
         curve=[
             CurvePoint(
@@ -219,7 +219,7 @@ def describe_three_budgets(stops: Sequence[Numbers], numbers: Numbers, units: Un
     last, title, note = stops[-1], "The largest budget that the model would use", NOTHING_MORE
     if profit and pays:
         last, note = stops[pays[-1]], "" if pays[-1] else NOTHING_PAYS
-        title = f"Until {units.one_more} brings back less than it costs"
+        title = f"Until {units.one_more_unit_text} brings back less than it costs"
     own = {"value": numbers["value"], "profit": profit["own"] if profit else None}
     scenarios = [
         (f"This budget, {units.write_cost(budget)} per customer", own, ""),
@@ -236,7 +236,7 @@ def describe_three_budgets(stops: Sequence[Numbers], numbers: Numbers, units: Un
 def _write_value_and_profit(estimates: Numbers, units: Units) -> str:
     value, profit = estimates["value"], estimates["profit"]
     text = units.value_style(value).with_interval(value)
-    text += " of customers respond" if units.binary else " per customer"
+    text += " of customers respond" if units.has_binary_response else " per customer"
     if profit is None:
         return f"{text}."
     return f"{text}; {units.profit.value_style(profit).with_interval(profit)} left after costs."

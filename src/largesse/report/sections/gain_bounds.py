@@ -15,7 +15,7 @@ from largesse.report.number_format import (
     list_estimate_and_ends,
 )
 from largesse.report.sentences import (
-    find_evidence,
+    find_recommended_evidence,
     write_gain_bound,
     write_gain_bounds,
     write_option_name,
@@ -25,7 +25,7 @@ from largesse.report.sentences import (
 
 def view_gain_bounds(numbers: Numbers, units: Units) -> View:
     """Return the template values of the evidence, the lower bounds and the guaranteed values."""
-    safety, evidence = numbers["safety"], find_evidence(numbers["verdict"])
+    safety, evidence = numbers["safety"], find_recommended_evidence(numbers["verdict"])
     rows = [
         view_value_and_spend(row, units)
         | {"gain": units.write_gain(row["gain"]), "bound": write_gain_bound(units, row)}
@@ -37,7 +37,7 @@ def view_gain_bounds(numbers: Numbers, units: Units) -> View:
     ]
     return {
         "option": "" if evidence is None else write_option_name(evidence["name"]),
-        "evidence": view_evidence(evidence, units),
+        "evidence": view_gain_evidence(evidence, units),
         "others": [_write_other_option(row, units) for row in numbers["verdict"]["options"] if row is not evidence],
         "reason": numbers["verdict"]["reason"],
         "bound": write_gain_bounds(units, safety),
@@ -46,7 +46,7 @@ def view_gain_bounds(numbers: Numbers, units: Units) -> View:
     }
 
 
-def view_evidence(evidence: Numbers | None, units: Units) -> FigureRows:
+def view_gain_evidence(evidence: Numbers | None, units: Units) -> FigureRows:
     """Return figure rows of the expected gain by the model, by the log, and by model and log together."""
     if evidence is None:
         return FigureRows()

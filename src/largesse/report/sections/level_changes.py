@@ -38,8 +38,8 @@ def view_level_changes(numbers: Numbers, units: Units) -> View | None:
     return {
         "falls": [
             {
-                "title": "Share of customers who respond" if units.binary else "Mean response",
-                "figure": view_waterfall(changes, "value", names, value_styles, units.response, units.bounds),
+                "title": "Share of customers who respond" if units.has_binary_response else "Mean response",
+                "figure": view_waterfall(changes, "value", names, value_styles, units.response, units.response_bounds),
             },
             {
                 "title": "Spend per customer",

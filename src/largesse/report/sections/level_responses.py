@@ -74,7 +74,7 @@ def view_level_means(levels: Sequence[LevelMean], units: Units) -> FigureRows:
         for level in levels
         for number in (*list_estimate_and_ends(level.value), level.model, level.raw["estimate"])
     ]
-    axis = fit_axis(means, 4, snug=True, bounds=units.bounds)
+    axis = fit_axis(means, 4, snug=True, bounds=units.response_bounds)
     rows = []
     for level in levels:
         style = units.value_style(level.value)
@@ -95,7 +95,7 @@ def view_group_curves(feature: Numbers, names: Sequence[str], units: Units) -> V
     ]
     points = [point for group in groups for point in group["levels"]]
     means = [number for point in points if not point["few"] for number in list_estimate_and_ends(point["value"])]
-    axis = fit_axis([*means, *(point["model"] for point in points)], 4, bounds=units.bounds)
+    axis = fit_axis([*means, *(point["model"] for point in points)], 4, bounds=units.response_bounds)
     style = units.response(axis.ticks, axis.step, digits=1, short=True)
     views = []
     for group in groups:

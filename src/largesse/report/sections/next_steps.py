@@ -7,7 +7,7 @@ from typing import Any
 from largesse.report.number_format import Numbers, Units, View, finite_or_none
 from largesse.report.sentences import (
     classify_profit,
-    find_evidence,
+    find_recommended_evidence,
     gives_everyone_same_level,
     write_best_budget,
     write_exploration_cost,
@@ -91,7 +91,7 @@ def view_exploration_step(numbers: Numbers, units: Units) -> View:
     customers, lost = next_log["customers"], next_log["given_up"]
     total = {"estimate": lost * customers}
     cost = f"{write_rounded_count(lost * customers)} responses"
-    if not units.binary:
+    if not units.has_binary_response:
         cost = f"about {units.value_style(total).text(total['estimate'])} of response"
     money = finite_or_none(next_log["money"])
     return {
@@ -103,7 +103,7 @@ def view_exploration_step(numbers: Numbers, units: Units) -> View:
 
 def write_needed_rows(numbers: Numbers) -> str:
     """Write the number of log rows that would prove the expected gain; empty if the gain is proved or negative."""
-    verdict, evidence = numbers["verdict"], find_evidence(numbers["verdict"])
+    verdict, evidence = numbers["verdict"], find_recommended_evidence(numbers["verdict"])
     needed: Any = finite_or_none(verdict["needed_rows"])
     if (
         evidence is None

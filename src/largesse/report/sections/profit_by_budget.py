@@ -53,8 +53,8 @@ def _write_response_value(value: Any, units: Units) -> str:
     if value == 1 and units.response_unit:
         return "the response, all of which counts as profit (response_value in the campaign file sets your margin),"
     price = units.write_cost(value) if units.currency else write_two_digits(value)
-    unit = units.response([1.0]).text(1.0) if units.response_unit and not units.binary else "unit"
-    return f"the response (each {'yes' if units.binary else f'{unit} of it'} is worth {price})"
+    unit = units.response([1.0]).text(1.0) if units.response_unit and not units.has_binary_response else "unit"
+    return f"the response (each {'yes' if units.has_binary_response else f'{unit} of it'} is worth {price})"
 
 
 def _write_return_on_spend(returned: Numbers, units: Units) -> str:
@@ -62,7 +62,7 @@ def _write_return_on_spend(returned: Numbers, units: Units) -> str:
     if number == MISSING_DASH:
         return ""
     interval = units.profit.value_style(returned).interval(returned)
-    return f"Every {units.one_spent} spent beyond the cheapest level brings back {number} ({interval})."
+    return f"Every {units.spent_unit_text} spent beyond the cheapest level brings back {number} ({interval})."
 
 
 def _view_profit_row(row: Numbers, units: Units) -> dict[str, str]:

@@ -78,7 +78,9 @@ def choose_total_response_style(total: Numbers, units: Units) -> NumberStyle:
     if units.has_amount_unit:
         return units.value_style(total)
     style = choose_style(list_estimate_and_ends(total), measure_half_width(total))
-    return style if style.unit > 1 else replace(style, decimals=min(style.decimals, 0 if units.binary else 1))
+    return (
+        style if style.unit > 1 else replace(style, decimals=min(style.decimals, 0 if units.has_binary_response else 1))
+    )
 
 
 # -- cards -------------------------------------------------------------------------------------------------------------
@@ -98,9 +100,9 @@ def _view_extra_responses(numbers: Numbers, units: Units) -> SummaryCard:
     total, value = scale_estimate(cheapest["difference"], numbers["customers"]), units.value_style(numbers["value"])
     style, base = choose_total_response_style(total, units), units.value_style(cheapest["value"])
     now, without = value.text(numbers["value"]["estimate"]), base.text(cheapest["value"]["estimate"])
-    verb = "respond" if units.binary else "per customer"
+    verb = "respond" if units.has_binary_response else "per customer"
     return SummaryCard(
-        f"Extra {'responses' if units.binary else 'response'} from this plan",
+        f"Extra {'responses' if units.has_binary_response else 'response'} from this plan",
         style.text(total["estimate"]),
         add_interval_label(style.interval(total)),
         f"{now} {verb}, instead of {without} if everyone got {quote_name(cheapest['name'])}.",
@@ -115,10 +117,10 @@ def _view_cost_per_response(numbers: Numbers, units: Units) -> SummaryCard:
         if number != MISSING_DASH:
             interval = add_interval_label(units.profit.value_style(returned).interval(returned))
         sentence = (
-            f"Compared with {write_cheapest_alternative(numbers)}. Below {units.one_spent}, the plan loses money."
+            f"Compared with {write_cheapest_alternative(numbers)}. Below {units.spent_unit_text}, the plan loses money."
         )
-        return SummaryCard(f"What {units.one_spent} spent brings back", number, interval, sentence)
-    one = "one extra response" if units.binary else "one extra unit of response"
+        return SummaryCard(f"What {units.spent_unit_text} spent brings back", number, interval, sentence)
+    one = "one extra response" if units.has_binary_response else "one extra unit of response"
     if units.has_amount_unit:
         one = f"{units.response([1.0]).text(1.0)} more"
     return SummaryCard(f"What {one} costs", *write_extra_cost(numbers["uniform"][0], numbers, units))
@@ -199,7 +201,12 @@ def _view_before_and_after(numbers: Numbers, before: Numbers, units: Units) -> l
     """Return table rows of response and spend under the logged policy, under the plan, and their difference."""
     value, spend = units.value_style(before["value"]), units.spend_style(before["spend"], numbers["spend"]["estimate"])
     rows = [
-        ("Respond" if units.binary else "Response", value, "value", units.write_gain(before["difference"])),
+        (
+            "Respond" if units.has_binary_response else "Response",
+            value,
+            "value",
+            units.write_gain(before["difference"]),
+        ),
         ("Spend", spend, "spend", spend.with_interval(before["spend_difference"] or {}, signed=True)),
     ]
     if numbers["profit"] and before["profit"]:
@@ -226,7 +233,7 @@ def _write_total_change(numbers: Numbers, before: Numbers, units: Units) -> str:
     if amount is None or more is None:
         return ""
     style = choose_total_response_style(value, units)
-    noun = "" if units.has_amount_unit else " responses" if units.binary else " of response"
+    noun = "" if units.has_amount_unit else " responses" if units.has_binary_response else " of response"
     added_cost = f"{units.write_total_cost(abs(more))} {'less' if more < 0 else 'more'}"
     text = f"In all, {style.with_interval(value, signed=True)}{noun} for {added_cost}"
     if cost is None or finite_or_none(cost.get("estimate")) is None or units.has_amount_unit:

@@ -9,7 +9,7 @@ are needed.
 """
 
 from largesse.response.networks.fitted_networks import ResponseScale as ResponseScale
-from largesse.response.networks.fitted_networks import check_depth as check_depth
+from largesse.response.networks.fitted_networks import check_saved_layers as check_saved_layers
 from largesse.response.networks.fitted_networks import check_shapes as check_shapes
 from largesse.response.networks.fitted_networks import is_bounded as is_bounded
 from largesse.response.networks.fitted_networks import mark_lowest_loss as mark_lowest_loss

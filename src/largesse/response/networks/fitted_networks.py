@@ -65,7 +65,7 @@ def check_shapes(params: dict[str, Array], shapes: dict[str, tuple[int, ...]]) -
         raise ValueError(f"parameters of shapes {actual}")
 
 
-def check_depth(params: dict[str, Array], *depths: int) -> None:
+def check_saved_layers(params: dict[str, Array], *depths: int) -> None:
     """Raise ValueError if a network has more layers than saved parameters.
 
     It is checked before any layer is built.
@@ -145,6 +145,6 @@ class FoldNetworks:
             raise ValueError(f"{models} models of {self.folds} folds")
         if (self.shape.features, self.shape.levels) != (features, levels):
             raise ValueError(f"a network of {self.shape.features} features and {self.shape.levels} levels")
-        check_depth(self.params, self.shape.depth)
+        check_saved_layers(self.params, self.shape.depth)
         wanted = parameter_shapes(self.shape)
         check_shapes(self.params, {name: (models, *size) for name, size in wanted.items()})

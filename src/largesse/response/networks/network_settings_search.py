@@ -14,7 +14,7 @@ import numpy as np
 from largesse.progress import track
 from largesse.propensity import compute_doubly_robust_scores, estimate_propensities
 from largesse.records import Array, CandidateLoss, Log
-from largesse.response.ensemble_calibration import HeldOutScores, ScoreCalibration, fit_calibration
+from largesse.response.ensemble_calibration import HeldOutScores, ScoreCalibration, fit_score_calibration
 from largesse.response.fold_ensemble import predict_held_out
 from largesse.response.level_effect_estimation import scale_doses
 from largesse.response.linear import Linear, fit_regression_by_fold
@@ -382,7 +382,7 @@ class NetworkSettingsSearch:
             task.scale.bounded,
             task.log.weights[rows],
         )
-        return fit_calibration(held, networks.scores(task.X[rows]))
+        return fit_score_calibration(held, networks.scores(task.X[rows]))
 
 
 def _make_gates(penalty: Array) -> Array:

@@ -19,7 +19,7 @@ from largesse.campaign import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
 from largesse.io import ScratchFile
 from largesse.pipeline import commands
-from largesse.pipeline.customer_tables import CustomerStream
+from largesse.pipeline.customer_sources import CustomerStream
 from largesse.pipeline.local_engine import LocalEngine, choose_sample_rows, make_random_keys
 from largesse.policy import Policy
 from largesse.records import Array
