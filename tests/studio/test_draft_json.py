@@ -9,7 +9,7 @@ import pytest
 
 from largesse.campaign import TableProfile, make_campaign_from_options, profile_table
 from largesse.errors import InputError
-from largesse.studio.draft_json import assign_roles, convert_draft, describe_inspection
+from largesse.studio.draft_json import assign_roles, convert_draft_to_campaign, describe_inspected_table
 from largesse.studio.worker_process import inspect_file
 from support.shops import shop_table
 
@@ -36,7 +36,7 @@ def made_of(tmp_path: Path, **columns: Any) -> TableProfile:
 
 
 def test_a_draft_is_what_options_of_the_command_line_give(profile: TableProfile) -> None:
-    made = convert_draft(DRAFT, profile, "/log.parquet")
+    made = convert_draft_to_campaign(DRAFT, profile, "/log.parquet")
     levels = {"doses": [0, 5, 10], "costs": [0, 5, 10]}
     same = make_campaign_from_options("/log.parquet", dict(ROLES), levels, plan={"budget": 2.5}, title="Campaign")
     assert made == same
@@ -51,7 +51,9 @@ def test_all_that_a_draft_can_say_is_in_the_campaign(profile: TableProfile) -> N
         "plan": {"caps": {"10": 5}, "fixed": {"c1": "5"}},
     }
     levels = {**LEVELS, "names": ["0", "5", "10"], "on_redemption": True, "contact_cost": 0.5}
-    made = convert_draft({**DRAFT, **more, "levels": levels, "budget": None, "total": 50}, profile, "/log.parquet")
+    made = convert_draft_to_campaign(
+        {**DRAFT, **more, "levels": levels, "budget": None, "total": 50}, profile, "/log.parquet"
+    )
     assert (made.title, made.unit, made.model, made.seed) == ("Spring", "€", "linear", 3)
     assert (made.planning.total, made.planning.budget, made.planning.fixed) == (50, None, {"c1": 1})
     assert (made.levels.on_redemption, made.levels.contact_cost) == (True, 0.5)
@@ -60,10 +62,12 @@ def test_all_that_a_draft_can_say_is_in_the_campaign(profile: TableProfile) -> N
 def test_columns_can_be_protected_labelled_and_customers_come_from_another_table(profile: TableProfile) -> None:
     roles = {**ROLES, "features": ["age", "city"], "protected": ["city"]}
     labels, customers = {"age": "Age in years", "5": "Voucher"}, "/customers.parquet"
-    made = convert_draft({**DRAFT, "roles": roles, "labels": labels, "customers": customers}, profile, "/log.parquet")
+    made = convert_draft_to_campaign(
+        {**DRAFT, "roles": roles, "labels": labels, "customers": customers}, profile, "/log.parquet"
+    )
     assert (made.roles["features"], made.roles["protected"]) == (["age"], ["city"])
     assert (made.labels, made.customers) == (labels, customers)
-    inspection = describe_inspection(*assign_roles(profile, roles), roles["protected"])
+    inspection = describe_inspected_table(*assign_roles(profile, roles), roles["protected"])
     assert {column["name"]: column["role"] for column in inspection["columns"]}["city"] == "protected"
     for wrong in (
         {"roles": {**roles, "protected": "city"}},
@@ -71,11 +75,11 @@ def test_columns_can_be_protected_labelled_and_customers_come_from_another_table
         {"labels": []},
     ):
         with pytest.raises(InputError):
-            convert_draft({**DRAFT, **wrong}, profile, "/log.parquet")
+            convert_draft_to_campaign({**DRAFT, **wrong}, profile, "/log.parquet")
 
 
 def test_a_checkup_needs_neither_costs_nor_a_budget(profile: TableProfile) -> None:
-    made = convert_draft({"table": "t", "roles": ROLES}, profile, "/log.parquet", checkup=True)
+    made = convert_draft_to_campaign({"table": "t", "roles": ROLES}, profile, "/log.parquet", checkup=True)
     assert made.levels.costs == (0, 1, 2)
 
 
@@ -106,22 +110,24 @@ def test_a_checkup_needs_neither_costs_nor_a_budget(profile: TableProfile) -> No
 )
 def test_what_is_wrong_is_named(profile: TableProfile, change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        convert_draft({**DRAFT, **change}, profile, "/log.parquet")
+        convert_draft_to_campaign({**DRAFT, **change}, profile, "/log.parquet")
 
 
 def test_the_order_of_names_is_the_users_unless_they_state_it(tmp_path: Path) -> None:
     profile = made_of(tmp_path, offer=["call", "mail", "none"] * 20, bought=[0, 1] * 30, age=list(range(60)))
     inspection, features = assign_roles(profile, {"level": "offer", "response": "bought", "features": ["age"]})
-    shown = describe_inspection(inspection, features)
+    shown = describe_inspected_table(inspection, features)
     assert (shown["levels"][0]["name"], shown["order_known"]) == ("none", False)
     roles = {"level": "offer", "response": "bought", "features": ["age"]}
     with pytest.raises(InputError, match="names is left blank"):
-        convert_draft(
+        convert_draft_to_campaign(
             {"table": "t", "roles": roles, "levels": {"costs": [0, 1, 2]}, "budget": 1}, profile, "/l.parquet"
         )
     names = ["none", "mail", "call"]
     levels = {"names": names, "costs": [0, 1, 2]}
-    made = convert_draft({"table": "t", "roles": roles, "levels": levels, "budget": 1}, profile, "/l.parquet")
+    made = convert_draft_to_campaign(
+        {"table": "t", "roles": roles, "levels": levels, "budget": 1}, profile, "/l.parquet"
+    )
     assert made.levels.names == ("none", "mail", "call")
 
 
@@ -135,11 +141,11 @@ def test_text_that_holds_numbers_is_read_as_the_first_campaign_file_would(tmp_pa
     )
     roles = {"level": "coupon", "response": "bought", "features": ["spent", "either"]}
     inspection, features = assign_roles(profile, roles)
-    assert [one["column"] for one in describe_inspection(inspection, features)["parse"]] == ["either"]
+    assert [one["column"] for one in describe_inspected_table(inspection, features)["parse"]] == ["either"]
     draft = {"table": "t", "roles": roles, "levels": {"costs": [0, 5]}, "budget": 1}
-    made = convert_draft(draft, profile, "/l.parquet")
+    made = convert_draft_to_campaign(draft, profile, "/l.parquet")
     assert made.roles["parse"] == {"bought": {"no": 0, "yes": 1}, "spent": "decimal comma"}
-    made = convert_draft({**draft, "parse": {"either": "decimal point"}}, profile, "/l.parquet")
+    made = convert_draft_to_campaign({**draft, "parse": {"either": "decimal point"}}, profile, "/l.parquet")
     assert made.roles["parse"]["either"] == "decimal point"
 
 
@@ -148,7 +154,9 @@ def test_observed_costs_need_no_list(tmp_path: Path) -> None:
         tmp_path, coupon=[0, 5] * 20, bought=[0, 1, 1, 1] * 10, paid=[0.0, 5.0, 0.0, 2.5] * 10, age=range(40)
     )
     roles = {"level": "coupon", "response": "bought", "cost_column": "paid", "features": ["age"]}
-    made = convert_draft({"table": "t", "roles": roles, "levels": {"costs": []}, "budget": 1}, profile, "/l.parquet")
+    made = convert_draft_to_campaign(
+        {"table": "t", "roles": roles, "levels": {"costs": []}, "budget": 1}, profile, "/l.parquet"
+    )
     assert made.levels.observed
 
 

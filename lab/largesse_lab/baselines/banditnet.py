@@ -45,8 +45,8 @@ from largesse.response.networks import (
     TrainingLoop,
     TrainingProgram,
     batched_training,
+    check_parameter_shapes,
     check_saved_layers,
-    check_shapes,
     find_setting_problems,
     layers,
     replace_auto_settings,
@@ -517,7 +517,9 @@ class PolicyNetworks:
         if (self.shape.features, self.shape.levels) != (features, levels):
             raise ValueError(f"a network of {self.shape.features} features and {self.shape.levels} levels")
         check_saved_layers(self.params, self.shape.depth)
-        check_shapes(self.params, {name: (models, *size) for name, size in layers.parameter_shapes(self.shape).items()})
+        check_parameter_shapes(
+            self.params, {name: (models, *size) for name, size in layers.parameter_shapes(self.shape).items()}
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,8 +46,8 @@ from largesse.response.networks import (
     TrainingLoop,
     TrainingProgram,
     batched_training,
+    check_parameter_shapes,
     check_saved_layers,
-    check_shapes,
     find_setting_problems,
     is_bounded,
     mark_lowest_loss,
@@ -233,7 +233,7 @@ class CFRNet(ResponseModel):
         check_saved_layers(self.params_, net.network.depth, net.network.head_depth)
         wanted = list_cfrnet_shapes(net)
         nets = len(self._list_head_levels(self.levels_))
-        check_shapes(self.params_, {name: (nets, *shape) for name, shape in wanted.items()})
+        check_parameter_shapes(self.params_, {name: (nets, *shape) for name, shape in wanted.items()})
 
 
 Params = dict[str, jax.Array]

@@ -42,7 +42,7 @@ from largesse.response.networks import (
     TrainingLoop,
     TrainingProgram,
     batched_training,
-    check_shapes,
+    check_parameter_shapes,
     find_positive_integer_problems,
     find_setting_problems,
     mark_lowest_loss,
@@ -193,7 +193,9 @@ class GANITE(ResponseModel):
 
     def _check_learnt(self) -> None:
 
-        check_shapes(self.params_, list_ganite_shapes(self._make_architecture(len(self.encoder_.names)))["infer"])
+        check_parameter_shapes(
+            self.params_, list_ganite_shapes(self._make_architecture(len(self.encoder_.names)))["infer"]
+        )
 
 
 def _repeat_arrays(parts: list[Array], many: int) -> list[Array]:

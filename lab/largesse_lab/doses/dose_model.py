@@ -115,7 +115,7 @@ class DoseSIRE(Configurable):
         below, share = _locate_between_knots(at, self.knots_)
         low, high = scores[:, below], scores[:, below + 1]
         # The upper knot bounds the line: rounding must not let a curve fall where two pieces meet.
-        return networks.scale.convert_scores(np.minimum(low + share * (high - low), high))
+        return networks.scale.convert_scores_to_responses(np.minimum(low + share * (high - low), high))
 
     def state(self) -> NoReturn:
         """Raise an error, because a dose model cannot be saved."""

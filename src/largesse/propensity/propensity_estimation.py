@@ -80,7 +80,7 @@ def estimate_propensities(
             propensity, features.X, seen.level, seen.weights, seed, _find_assignment_units(seen), seen_supported
         )
         if log.sample is not None:
-            propensity = _predict_outside_sample(log, propensity, estimate.learn(), supported, seed)
+            propensity = _predict_rows_outside_log_sample(log, propensity, estimate.learn(), supported, seed)
     return replace(_raise_to_floor(propensity, log.weights, estimate.model), unsupported=cells)
 
 
@@ -146,7 +146,7 @@ def _estimate_level_probabilities(
     return _OutOfFoldLevelProbabilities(mixture, by_logger[-1][0].name, learn_mixture)
 
 
-def _predict_outside_sample(
+def _predict_rows_outside_log_sample(
     log: Log, sample_propensity: Array, scorer: PropensityScorer, supported: Array | None, seed: int
 ) -> Array:
     """Return the propensities (n,) of all rows of a large log, given the propensities (m,) of its sample.

@@ -28,7 +28,7 @@ from largesse.response.responder_amounts import (
     fit_responder_amounts_by_fold,
     mark_responders,
     multiply_by_amounts,
-    split_amounts,
+    split_off_responder_amounts,
     suits_hurdle_model,
 )
 from largesse.response.response_model import ResponseModel, take_rows
@@ -140,7 +140,7 @@ class Additive(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
+        log, self.amounts_ = split_off_responder_amounts(X, log, self.encoder_, self.seed)
         few, some = take_rows(X, log, sample_rows(len(log), ADDITIVE_SEARCH_ROWS, self.seed))
         penalty, _ = self._choose_scale_and_penalty(
             self._place_hinges(X), few, some, assign_folds(some, ADDITIVE_FOLDS, self.seed)

@@ -94,7 +94,7 @@ def _predict_large_log(
     fitted = copy_unfitted(model).fit(sample.log)
     with report_to(progress):
         start_stage(OUTSIDE, len(log))
-        return add_predictions_outside_sample(held, log, fold, fitted)
+        return predict_rows_outside_log_sample(held, log, fold, fitted)
 
 
 def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None) -> Array:
@@ -151,7 +151,7 @@ def restore_model_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer
     return ModelScorer(known[kind].from_state(state, arrays, known))
 
 
-def add_predictions_outside_sample(held: HeldOutPredictions, log: Log, fold: Array, model: Any) -> HeldOutPredictions:
+def predict_rows_outside_log_sample(held: HeldOutPredictions, log: Log, fold: Array, model: Any) -> HeldOutPredictions:
     """Extend out-of-fold predictions of a large log's sample to the log's other rows, by a fitted model.
 
     The fitted model predicts the rows outside the sample, which it has not seen.

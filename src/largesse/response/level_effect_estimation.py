@@ -223,7 +223,7 @@ class ScoredRows:
         )
 
     @property
-    def mean_score(self) -> float:
+    def score_of_mean_response(self) -> float:
         """Score of the mean response, on the scale of the link function."""
         mean = float(self.weight @ self.response / (self.weight.sum() or 1.0))
         return float(Link(self.link.binary).to_scores(np.array([mean]))[0])
@@ -406,7 +406,7 @@ def fit_level_effects(rows: ScoredRows, base: Array, *, slope: bool = True) -> L
     offset = np.zeros(len(base)) if moves else base
     first = 2 if moves else 1
     start = np.zeros(design.shape[1])
-    start[0] = rows.mean_score - float(rows.weight @ base) / (rows.weight.sum() or 1.0)
+    start[0] = rows.score_of_mean_response - float(rows.weight @ base) / (rows.weight.sum() or 1.0)
     precision = np.full(len(start), WEAK_PRECISION)
     precision[0] = 1e-6
     if moves:
@@ -442,7 +442,9 @@ def _fit_intercept_and_slope(rows: ScoredRows, base: Array, effects: Array, nois
     offset = effects[rows.level] + (0.0 if moves else base)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else [])])
     start = np.ones(design.shape[1])
-    start[0] = rows.mean_score - float(rows.weight @ (offset + (base if moves else 0.0))) / (rows.weight.sum() or 1.0)
+    start[0] = rows.score_of_mean_response - float(rows.weight @ (offset + (base if moves else 0.0))) / (
+        rows.weight.sum() or 1.0
+    )
     lower = np.zeros(len(start))
     lower[0] = -np.inf
     precision = np.ones(len(start))

@@ -25,7 +25,7 @@ from largesse.response.regression_grid import (
     level_design_matrix,
     score_penalty_grid,
 )
-from largesse.response.responder_amounts import ResponderAmounts, multiply_by_amounts, split_amounts
+from largesse.response.responder_amounts import ResponderAmounts, multiply_by_amounts, split_off_responder_amounts
 from largesse.response.response_model import ResponseModel, check_auto_setting
 from largesse.stats import (
     PrincipalAxes,
@@ -109,7 +109,7 @@ class Linear(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         check_auto_setting(self, "penalty")
-        log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
+        log, self.amounts_ = split_off_responder_amounts(X, log, self.encoder_, self.seed)
         self.fit_ = fit_regression(make_regression_rows(X, log), penalty=self.penalty, seed=self.seed)
 
     def _curves(self, X: Array) -> Array:

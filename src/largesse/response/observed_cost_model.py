@@ -11,7 +11,7 @@ from largesse.errors import Problem, fail, plural, refuse
 from largesse.io import ArraySpec
 from largesse.progress import start_stage, subrange
 from largesse.records import Array, Customers, HeldOutPredictions, Log
-from largesse.response.fold_ensemble import OUTSIDE, add_predictions_outside_sample
+from largesse.response.fold_ensemble import OUTSIDE, predict_rows_outside_log_sample
 from largesse.response.response_model import (
     ResponseModel,
     check_auto_setting,
@@ -140,7 +140,7 @@ def fit_out_of_fold(model: ResponseModel, log: Log, fold: Array) -> HeldOutPredi
     held = model.fit_held_out(log.sample.log, fold[log.sample.rows])
     model.fingerprint_ = log.fingerprint
     start_stage(OUTSIDE, len(log))
-    return add_predictions_outside_sample(held, log, fold, model)
+    return predict_rows_outside_log_sample(held, log, fold, model)
 
 
 def predict_curves_and_costs(

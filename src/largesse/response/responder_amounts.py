@@ -85,7 +85,7 @@ def mark_responders(log: Log) -> Log:
     return replace(log, response=(log.response > 0).astype(np.float64))
 
 
-def split_amounts(X: Array, log: Log, encoder: Encoder, seed: int) -> tuple[Log, ResponderAmounts | None]:
+def split_off_responder_amounts(X: Array, log: Log, encoder: Encoder, seed: int) -> tuple[Log, ResponderAmounts | None]:
     """Split a log of amounts into a log of binary responses and the fitted amounts of responders.
 
     A log that does not look two-part is returned unchanged, with None for the amounts.

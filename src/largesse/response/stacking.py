@@ -46,7 +46,7 @@ from largesse.response.responder_amounts import (
     ResponderAmounts,
     fit_responder_amounts_by_fold,
     multiply_by_amounts,
-    split_amounts,
+    split_off_responder_amounts,
 )
 from largesse.response.response_model import ResponseModel, check_auto_setting, fit_copy
 from largesse.response.threshold_model import MANY_FEATURES, Thresholds
@@ -207,12 +207,12 @@ def _fit_base_weights(rows: ScoredRows, bases: Array) -> Array:
     design = np.column_stack([np.ones(len(bases)), bases - bases.mean(axis=0), rows.level_indicators()])
     q = design.shape[1]
     start = np.zeros(q)
-    start[0], start[1 : M + 1] = rows.mean_score, 1.0 / M
+    start[0], start[1 : M + 1] = rows.score_of_mean_response, 1.0 / M
     precision = np.full(q, WEAK_PRECISION)
     precision[0], precision[1 : M + 1] = 1e-6, WEIGHT_PRECISION
     lower = np.full(q, -np.inf)
     lower[1 : M + 1] = 0.0
-    noise = measure_slope_noise(rows, design[:, :1], np.full(len(bases), rows.mean_score))
+    noise = measure_slope_noise(rows, design[:, :1], np.full(len(bases), rows.score_of_mean_response))
     return fit_coefficients(rows, design, np.zeros(len(bases)), CoefficientPrior(start, precision, lower), noise)[
         1 : M + 1
     ]
@@ -393,7 +393,7 @@ class Stack(ResponseModel):
             check_auto_setting(self, "models")
         if not isinstance(self.models, str) and not list(self.models):
             refuse("Stack", [Problem("there are no models to stack", "give at least one")])
-        log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
+        log, self.amounts_ = split_off_responder_amounts(X, log, self.encoder_, self.seed)
         models = self._default_models(X, log.binary) if isinstance(self.models, str) else list(self.models)
         with subrange(0.0, 0.9):  # the rest is prediction and blending
             self.members_ = fit_fold_copies(models, X, log, fold, self)

@@ -166,20 +166,20 @@ class JobManager:
             raise RequestError(404, "there is no such job", "reload the page")
         return self._jobs[key]
 
-    def check_free(self) -> None:
+    def check_no_job_is_running(self) -> None:
         """Refuse a new background job while another job runs."""
         if self.current is not None:
             name = JOB_NAMES.get(self.current.kind, self.current.kind)
             raise RequestError(409, f"a {name} is under way", "wait for it, or cancel it")
 
-    def check_unused(self, path: Path) -> None:
+    def check_run_folder_unused(self, path: Path) -> None:
         """Refuse a change of a run folder that the current background job reads or writes."""
         if self.current is not None and str(path) in self.current.paths:
             raise RequestError(409, f"{path.name!r} is in use", "wait until the work on it has ended, or cancel it")
 
     def start(self, kind: str, task: Mapping[str, Any], clean: Callable[[], None] = lambda: None, key: str = "") -> Job:
         """Start a background job for a task, and return the job; `key` is its id, by default a random id."""
-        self.check_free()
+        self.check_no_job_is_running()
         paths = frozenset(task[word] for word in ("folder", "out") if word in task)
         job = self.current = Job(kind, clean, key or secrets.token_hex(8), paths=paths)
         self._jobs[job.id] = job

@@ -73,7 +73,7 @@ def assign_roles(profile: TableProfile, roles: Mapping[str, Any]) -> tuple[Campa
     return inspection, [name for name in features if name not in (*single.values(), *protected)]
 
 
-def describe_inspection(
+def describe_inspected_table(
     inspection: CampaignDraft, features: Sequence[str], protected: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return an inspected table as JSON types: columns, roles, levels, suggestions and problems."""
@@ -203,7 +203,9 @@ def list_segments(profile: TableProfile, names: Sequence[str]) -> dict[str, list
 # -- drafts --------------------------------------------------------------------------------------------------------------
 
 
-def convert_draft(draft: Mapping[str, Any], profile: TableProfile, log: str, *, checkup: bool = False) -> Campaign:
+def convert_draft_to_campaign(
+    draft: Mapping[str, Any], profile: TableProfile, log: str, *, checkup: bool = False
+) -> Campaign:
     """Convert a draft from the page to a campaign, without costs and budget for a `checkup`."""
     refuse("draft", _find_shape_problems(draft))
     inspection, features = assign_roles(profile, draft.get("roles") or {})

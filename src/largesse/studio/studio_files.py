@@ -79,7 +79,7 @@ class StudioFolder:
         path.rename(renamed)
         return renamed
 
-    def detach_run(self, path: Path) -> Path:
+    def move_run_to_private_folder(self, path: Path) -> Path:
         """Move a run folder to the private folder for deletion; refuse a folder with unknown files."""
         foreign = sorted(entry.name for entry in path.iterdir() if entry.name not in RUN_FILES)
         if foreign:

@@ -199,14 +199,14 @@ class Studio:
     async def start_checkup(self, request: Request) -> Response:
         """Start a background job that checks a log."""
         draft = await _read_json_body(request)
-        self.jobs.check_free()
+        self.jobs.check_no_job_is_running()
         _, toml = await self._require_valid_draft(draft, checkup=True)
         return make_json_response(self.jobs.start("doctor", {"task": "doctor", "toml": toml}).describe(), 202)
 
     async def start_run(self, request: Request) -> Response:
         """Start a background job that runs a campaign."""
         content = await _read_json_body(request)
-        self.jobs.check_free()
+        self.jobs.check_no_job_is_running()
         out = await asyncio.to_thread(self.folder.make_run_path, content.get("name"))
         table, toml = await self._require_valid_draft(content.get("draft"))
         home = self.tables.find_folder(table)
@@ -266,7 +266,7 @@ class Studio:
         """Rename a run folder, and return the run's summary."""
         name, content = request.path_params["name"], await _read_json_body(request)
         path = self.folder.find_run(name)
-        self.jobs.check_unused(path)
+        self.jobs.check_run_folder_unused(path)
         renamed = self.folder.rename_run(path, content.get("name"))  # not in a thread: no job can begin meanwhile
         self._forget_run(name)
         return make_json_response(await asyncio.to_thread(runs_and_what_ifs.describe_listed_run, renamed))
@@ -275,8 +275,8 @@ class Studio:
         """Delete a run folder."""
         name = request.path_params["name"]
         path = self.folder.find_run(name)
-        self.jobs.check_unused(path)
-        detached = self.folder.detach_run(path)
+        self.jobs.check_run_folder_unused(path)
+        detached = self.folder.move_run_to_private_folder(path)
         self._forget_run(name)
         await asyncio.to_thread(shutil.rmtree, detached, ignore_errors=True)
         return make_json_response({})
@@ -314,7 +314,7 @@ class Studio:
 
     async def _send_simpler_plan(self, path: Path, part: str, name: str) -> Response:
         """Write a run's simple rule or mix of levels as a plan in a background job; return the plan as a download."""
-        self.jobs.check_free()
+        self.jobs.check_no_job_is_running()
         out = self.folder.private / f"{secrets.token_hex(8)}-{part}"
         task = {"task": "simpler", "folder": str(path), "kind": part.partition(".")[0], "out": str(out)}
         try:
@@ -341,7 +341,7 @@ class Studio:
     async def start_what_if(self, request: Request) -> Response:
         """Start a background job that plans a run again under other constraints."""
         name, content = request.path_params["name"], await _read_json_body(request)
-        self.jobs.check_free()
+        self.jobs.check_no_job_is_running()
         path = await asyncio.to_thread(self.folder.find_run, name)
         rules, before = (
             runs_and_what_ifs.parse_what_if_rules(content),
@@ -371,7 +371,7 @@ class Studio:
     async def keep_what_if(self, request: Request) -> Response:
         """Save a what-if plan as a new run."""
         name, content = request.path_params["name"], await _read_json_body(request)
-        self.jobs.check_free()
+        self.jobs.check_no_job_is_running()
         path = await asyncio.to_thread(self.folder.find_run, name)
         tried = self.what_ifs.find(name, request.path_params["key"])
         out = await asyncio.to_thread(self.folder.make_run_path, content.get("name"))

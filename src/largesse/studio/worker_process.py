@@ -30,8 +30,8 @@ from largesse.serve import write_json
 from largesse.studio.background_jobs import STOP_SECONDS
 from largesse.studio.draft_json import (
     assign_roles,
-    convert_draft,
-    describe_inspection,
+    convert_draft_to_campaign,
+    describe_inspected_table,
     describe_problems,
     list_segments,
 )
@@ -60,9 +60,9 @@ def inspect_file(path: str, roles: Mapping[str, Any] | None = None) -> dict[str,
     start_stage("looking at the table")
     profile = load_table_profile(path)
     if roles is not None:
-        return describe_inspection(*assign_roles(profile, roles), roles.get("protected") or ())
+        return describe_inspected_table(*assign_roles(profile, roles), roles.get("protected") or ())
     guessed = profile.make_draft()
-    return describe_inspection(guessed, guessed.features)
+    return describe_inspected_table(guessed, guessed.features)
 
 
 def write_example_log(path: str) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def check_draft(path: str, draft: dict[str, Any], keeps_log: bool, checkup: bool
     `toml` is for a run folder that keeps the log, `now` for the log's present place.
     """
     try:
-        campaign = convert_draft(draft, load_table_profile(path), path, checkup=checkup)
+        campaign = convert_draft_to_campaign(draft, load_table_profile(path), path, checkup=checkup)
     except InputError as error:
         return {"toml": None, "now": None, "problems": describe_problems(error.problems)}
     moved = campaign.with_log(pipeline.LOG_FILE) if keeps_log else campaign

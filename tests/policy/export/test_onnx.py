@@ -16,7 +16,7 @@ from largesse.records import Customers
 from largesse.response import SIRE, Additive
 from largesse.response.ensemble_calibration import ScoreCalibration
 from largesse.response.networks.doubly_robust_correction import CurveCorrection
-from largesse.response.networks.fitted_networks import FoldNetworks, ResponseScale
+from largesse.response.networks.fitted_networks import FoldNetworkEnsemble, ResponseScale
 from largesse.response.networks.network_settings import NetworkShape
 from support.exports import (
     MODELS,
@@ -72,7 +72,7 @@ def random_network(head: str, bounded: bool) -> SIRE:
     params = {name: rng.normal(0, 0.3, (4, *size)).astype(np.float32) for name, size in parameter_shapes(shape).items()}
     correction = CurveCorrection("slope", rng.normal(0, 0.02, (2, 4 + 16)), rng.normal(size=(2, 8)), np.ones((2, 8)))
     gate, scale = np.ones(4, dtype=np.float32), ResponseScale(bounded, 0.5, 2.0)
-    model.fit_ = FoldNetworks(shape, scale, params, gate, 2, 0.0, 0.0, ScoreCalibration(1.2, 0.1), correction)
+    model.fit_ = FoldNetworkEnsemble(shape, scale, params, gate, 2, 0.0, 0.0, ScoreCalibration(1.2, 0.1), correction)
     return model
 
 

@@ -66,7 +66,7 @@ def plain_kernel(z: Array, kernel: str, bandwidth: float | None = None) -> Array
     if kernel == "rbf" and bandwidth:
         return np.exp(-((z[:, None] - z[None]) ** 2).sum(axis=-1) / (2 * bandwidth**2))
     if kernel == "rff":
-        z = np.asarray(h.random_features(jnp.asarray(z), KEY, bandwidth=bandwidth))
+        z = np.asarray(h.random_fourier_features(jnp.asarray(z), KEY, bandwidth=bandwidth))
     return plain_rbf(z) if kernel == "rbf" else z @ z.T
 
 
@@ -122,7 +122,7 @@ def test_float32_far_from_zero_keeps_its_digits(kernel: str) -> None:
     assert values.dtype == jnp.float32
     scaled, H = normalised(z), np.eye(64) - 1 / 64
     if kernel == "rff":
-        features = np.float64(h.random_features(jnp.float32(scaled), KEY))
+        features = np.float64(h.random_fourier_features(jnp.float32(scaled), KEY))
         K = features @ features.T
     else:
         K = plain_kernel(scaled, kernel)
@@ -145,7 +145,7 @@ def test_without_dependence_unbiased_is_zero_and_biased_as_predicted() -> None:
 def test_random_features_approach_the_exact_kernel() -> None:
     z = jnp.asarray(batch(100)[0])
     exact = plain_rbf(np.asarray(z))
-    errors, draw = [], jax.jit(h.random_features, static_argnames="features")
+    errors, draw = [], jax.jit(h.random_fourier_features, static_argnames="features")
     for D in (16, 128, 1024):
         maps = [draw(z, key, features=D) for key in jax.random.split(jax.random.key(0), 5)]
         np.testing.assert_allclose(jnp.sum(maps[0] ** 2, axis=1), 1, rtol=1e-5)

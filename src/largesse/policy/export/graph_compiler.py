@@ -329,7 +329,7 @@ COMPILERS: dict[type[ResponseModel], Callable[[Any, Value], Value]] = {
 
 
 def compile_networks(fit: Any, X: Value) -> Value:
-    """Compile an ensemble of neural networks (`FoldNetworks`) into calibrated response curves (n, K)."""
+    """Compile an ensemble of neural networks (`FoldNetworkEnsemble`) into calibrated response curves (n, K)."""
     models = [{name: np.asarray(array[m]) for name, array in fit.params.items()} for m in range(len(fit.gate))]
     hidden = [_compile_representation(fit.shape, params, X) for params in models]
     scores = [

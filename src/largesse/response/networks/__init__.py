@@ -9,8 +9,8 @@ are needed.
 """
 
 from largesse.response.networks.fitted_networks import ResponseScale as ResponseScale
+from largesse.response.networks.fitted_networks import check_parameter_shapes as check_parameter_shapes
 from largesse.response.networks.fitted_networks import check_saved_layers as check_saved_layers
-from largesse.response.networks.fitted_networks import check_shapes as check_shapes
 from largesse.response.networks.fitted_networks import is_bounded as is_bounded
 from largesse.response.networks.fitted_networks import mark_lowest_loss as mark_lowest_loss
 from largesse.response.networks.network_settings import Balance as Balance

@@ -69,7 +69,8 @@ def count_models_in_memory(job: TrainingJob) -> int:
         2 * _count_numbers(program.start(job.seeds[:1], first)) + _count_numbers(model_data) + 4 * program.width * stop
     )
     draws = _count_numbers(next(program.draw(int(job.seeds[0]), model_data, [np.ones(1, np.int32)]))) * loop.stretch
-    shared = len(np.unique(np.stack([job.log_indices(), job.seeds]), axis=1).T) / len(job.seeds)  # draws are held once
+    pairs = np.stack([job.log_index_by_model(), job.seeds])
+    shared = len(np.unique(pairs, axis=1).T) / len(job.seeds)  # draws are held once
     most = max(1, int(MEMORY.get(jax.default_backend(), MEMORY["cpu"]) // (4 * (state + draws * shared))))
     # A CPU gains nothing from more models at a time, and small groups of one size share their program and end sooner.
     return min(most, program.at_once) if program.at_once and jax.default_backend() == "cpu" else most
@@ -102,7 +103,7 @@ def _train_group(job: TrainingJob, data: Any, model_data: Any, models: Array) ->
     begin, stretch = _compile_training(job.program, job.loop)
     seeds, loop = job.seeds[models], job.loop
     _, firsts, source = np.unique(
-        np.stack([job.log_indices()[models], seeds]), axis=1, return_index=True, return_inverse=True
+        np.stack([job.log_index_by_model()[models], seeds]), axis=1, return_index=True, return_inverse=True
     )
     source = source.reshape(-1).astype(np.int32)  # (M,) whose draws each model sees
     looks = np.arange(1, loop.looks + 1, dtype=np.int32)

@@ -45,7 +45,7 @@ class ResponseScale:
         """Convert standardised responses back to their original scale."""
         return self.mean + self.deviation * standardised
 
-    def convert_scores(self, score: Array) -> Array:
+    def convert_scores_to_responses(self, score: Array) -> Array:
         """Convert network scores to expected responses."""
         return sigmoid(score) if self.bounded else self.restore_units(score)
 
@@ -55,7 +55,7 @@ def is_bounded(response: Array) -> bool:
     return bool(response.min() >= 0 and response.max() <= 1)
 
 
-def check_shapes(params: dict[str, Array], shapes: dict[str, tuple[int, ...]]) -> None:
+def check_parameter_shapes(params: dict[str, Array], shapes: dict[str, tuple[int, ...]]) -> None:
     """Raise ValueError if saved parameters do not have the shapes that the network needs.
 
     Wrong shapes might pass by broadcasting.
@@ -90,7 +90,7 @@ def mark_lowest_loss(names: Sequence[str], losses: Array, of: str = "") -> tuple
 
 
 @dataclass(frozen=True, eq=False)
-class FoldNetworks:
+class FoldNetworkEnsemble:
     """Fitted SIRE or IRE networks, one or more for each fold, which predict by their mean score."""
 
     shape: NetworkShape
@@ -118,14 +118,14 @@ class FoldNetworks:
 
         Corrected curves are monotone in the level.
         """
-        curves = self.scale.convert_scores(self.scores(X))
+        curves = self.scale.convert_scores_to_responses(self.scores(X))
         if self.correction is None:
             return curves
         first = {name: value[: self.folds] for name, value in self.params.items()}  # members that it was fitted with
         moved = apply_correction(self.correction, curves, first, X, self.shape)
         return make_monotone(np.clip(moved, 0.0, 1.0) if self.scale.bounded else moved)
 
-    def networks_of_fold(self, fold: int) -> FoldNetworks:
+    def networks_of_fold(self, fold: int) -> FoldNetworkEnsemble:
         """Return the networks of one fold, without calibration and correction."""
         return replace(
             self,
@@ -147,4 +147,4 @@ class FoldNetworks:
             raise ValueError(f"a network of {self.shape.features} features and {self.shape.levels} levels")
         check_saved_layers(self.params, self.shape.depth)
         wanted = parameter_shapes(self.shape)
-        check_shapes(self.params, {name: (models, *size) for name, size in wanted.items()})
+        check_parameter_shapes(self.params, {name: (models, *size) for name, size in wanted.items()})

@@ -64,7 +64,7 @@ def rbf_kernel(z: jax.Array, weight: jax.Array | None = None, bandwidth: float |
     return jnp.exp(-jnp.maximum(squares, 0) / 2)
 
 
-def random_features(
+def random_fourier_features(
     z: jax.Array,
     key: jax.Array | None = None,
     features: int = RANDOM_FEATURES,
@@ -173,7 +173,7 @@ def hsic_penalty(
         Y = _centre_rows(Y, share)
         moments = _compute_moments_from_kernels(rbf_kernel(z, weight, bandwidth), _dot(Y, Y.T), share)
     else:
-        features = z if kernel == "linear" else random_features(z, key, weight=weight, bandwidth=bandwidth)
+        features = z if kernel == "linear" else random_fourier_features(z, key, weight=weight, bandwidth=bandwidth)
         moments = _compute_moments_from_features(features, Y, share)
     if estimator == "biased":
         return moments.cross

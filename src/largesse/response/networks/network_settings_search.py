@@ -19,7 +19,7 @@ from largesse.response.fold_ensemble import predict_held_out
 from largesse.response.level_effect_estimation import scale_doses
 from largesse.response.linear import Linear, fit_regression_by_fold
 from largesse.response.networks.doubly_robust_correction import ChosenCorrection, fit_correction
-from largesse.response.networks.fitted_networks import FoldNetworks, ResponseScale, mark_lowest_loss
+from largesse.response.networks.fitted_networks import FoldNetworkEnsemble, ResponseScale, mark_lowest_loss
 from largesse.response.networks.network_settings import FIRST_STEP, STARTS, Balance, NetworkShape, Training
 from largesse.response.networks.training_runner_hook import train_networks
 from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop
@@ -98,7 +98,7 @@ class NetworkSearchTask:
 class NetworkSearchResult:
     """Result of a hyperparameter search: the best networks, and the losses of all candidates."""
 
-    networks: FoldNetworks
+    networks: FoldNetworkEnsemble
     start: tuple[CandidateLoss, ...]
     shrinkage: tuple[CandidateLoss, ...]
     kappa: tuple[CandidateLoss, ...]
@@ -334,7 +334,7 @@ class NetworkSettingsSearch:
         task, shape = self.task, self.recipe.shape
         rho = estimate_propensities(task.log, task.fold, self.recipe.seed).own
         curves = np.empty((len(task.log), len(task.log.levels)))
-        curves[task.held_out_rows] = task.scale.convert_scores(self.scores[best])
+        curves[task.held_out_rows] = task.scale.convert_scores_to_responses(self.scores[best])
         held = [task.fold == held_fold for held_fold in task.parts]
         params = self.params[best]
         z = [
@@ -344,12 +344,12 @@ class NetworkSettingsSearch:
         logs = [task.log.take(rows) for rows in held]
         return fit_correction(z, [curves[rows] for rows in held], logs, [rho[rows] for rows in held])
 
-    def calibrate_candidate(self, best: Candidate, second: ChosenCorrection) -> FoldNetworks:
+    def calibrate_candidate(self, best: Candidate, second: ChosenCorrection) -> FoldNetworkEnsemble:
         """Return the fold networks of a candidate with their calibration and correction."""
         penalty, kappa = best
         params = self.params[best]
         models = len(next(iter(params.values())))
-        networks = FoldNetworks(
+        networks = FoldNetworkEnsemble(
             shape=self.recipe.shape,
             scale=self.task.scale,
             params=params,
@@ -365,7 +365,7 @@ class NetworkSettingsSearch:
         calibration = ScoreCalibration() if fixed else self._calibrate(best, networks)
         return replace(networks, calibration=calibration)
 
-    def _calibrate(self, best: Candidate, networks: FoldNetworks) -> ScoreCalibration:
+    def _calibrate(self, best: Candidate, networks: FoldNetworkEnsemble) -> ScoreCalibration:
         """Calibrate the mean score of several fold networks on held-out rows.
 
         A single network is not calibrated.

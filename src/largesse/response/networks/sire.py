@@ -14,7 +14,7 @@ import numpy as np
 
 from largesse.errors import Problem, import_optional_package, refuse, suggest
 from largesse.records import Array, CandidateLoss, Log
-from largesse.response.networks.fitted_networks import FoldNetworks, ResponseScale, is_bounded
+from largesse.response.networks.fitted_networks import FoldNetworkEnsemble, ResponseScale, is_bounded
 from largesse.response.networks.network_settings import (
     MONOTONE,
     Balance,
@@ -37,7 +37,7 @@ from largesse.response.responder_amounts import (
     fit_responder_amounts_by_fold,
     mark_responders,
     multiply_by_amounts,
-    split_amounts,
+    split_off_responder_amounts,
     suits_hurdle_model,
 )
 from largesse.response.response_model import ResponseModel
@@ -75,14 +75,14 @@ class BalancedNetwork(ResponseModel):
     folds: int
     seed: int
 
-    fit_: FoldNetworks
+    fit_: FoldNetworkEnsemble
     amounts_: ResponderAmounts | None  # for responses that look two-part; `fit_` is then of 0/1 responses
 
     # -- learning ---------------------------------------------------------------------------------------------------
 
     def _learn(self, X: Array, log: Log) -> None:
         fold, parts = assign_held_out_folds(log, self.folds, self.seed)
-        log, amounts = split_amounts(X, log, self.encoder_, self.seed)
+        log, amounts = split_off_responder_amounts(X, log, self.encoder_, self.seed)
         self.train_fold_networks(X, log, fold, parts)
         self.amounts_ = amounts
 
@@ -248,7 +248,7 @@ class SIRE(BalancedNetwork):
     Attributes
     ----------
     fit_
-        The fitted `FoldNetworks`.
+        The fitted `FoldNetworkEnsemble`.
     start_choices_, shrinkage_choices_, kappa_choices_, correction_choices_
         The candidates and the choices.
     """

@@ -61,7 +61,7 @@ class TrainingJob:
     seeds: Array  # (M,)
     log: Array | None = None  # (M,) index of the log that each model learns from, if there are several
 
-    def log_indices(self) -> Array:
+    def log_index_by_model(self) -> Array:
         """Return the index (M,) of the log on which each model is trained."""
         return np.zeros(len(self.seeds), dtype=np.int64) if self.log is None else self.log
 

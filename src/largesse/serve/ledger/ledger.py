@@ -38,11 +38,11 @@ from largesse.serve.ledger.transactions import (
     Session,
     decide_requests,
     format_price_plan,
+    parse_stored_terms,
+    raise_ledger_error,
     read_standing,
-    read_terms,
     redeem_promise,
     refuse_damaged_ledger,
-    refuse_entry,
     release_expired_promises,
     write_standing,
 )
@@ -160,7 +160,7 @@ class Ledger:
             if new_total < min_total:
                 used = "spent or promised" if keeps_promises else "spent"
                 problem = f"a total of {format_money(new_total)} is below the {format_money(min_total)} that are {used}"
-                refuse_entry(problem, "give at least that much")
+                raise_ledger_error(problem, "give at least that much")
             write_standing(session, standing)  # first: the database refuses a total below promises not yet released
             session.run("UPDATE ledger SET total = ?", (new_total,))
             return replace(standing, terms=replace(standing.terms, total=new_total))
@@ -245,10 +245,10 @@ def _retry(store: Store, attempt: Callable[[], Answer], deadline: float) -> Answ
         except LargesseError:
             raise
         except Exception as error:
-            problem = store.explain(error)
+            problem = store.explain_database_error(error)
             if problem is None:
                 raise
-            temporary = store.is_temporary(error)
+            temporary = store.is_temporary_error(error)
             store.disconnect()
             if not temporary or time.monotonic() + wait > deadline:
                 raise LedgerError("ledger", [problem]) from error
@@ -331,11 +331,11 @@ def _begin_ledger(store: Store, terms: LedgerTerms | None, plan: str, *, write: 
             problem = (
                 f"{store.display_address} was written by another version of largesse (tables of format {version[0][0]})"
             )
-            refuse_entry(problem, "open it with that version of largesse, or begin another ledger")
+            raise_ledger_error(problem, "open it with that version of largesse, or begin another ledger")
         rows = session.fetch(f"SELECT {', '.join(TERMS)} FROM ledger")  # noqa: S608  names of our own
         if not rows:
             if terms is None:
-                refuse_entry(f"{store.display_address} is empty", "open it with a total and a period")
+                raise_ledger_error(f"{store.display_address} is empty", "open it with a total and a period")
             columns = {
                 "id": 1,
                 "format": TABLES_VERSION,
@@ -346,7 +346,7 @@ def _begin_ledger(store: Store, terms: LedgerTerms | None, plan: str, *, write: 
             session.run(sql, list(columns.values()))
             return
         try:
-            ledger_terms = read_terms(tuple(rows[0]))
+            ledger_terms = parse_stored_terms(tuple(rows[0]))
         except ValueError:
             refuse_damaged_ledger()
     if terms is not None:

@@ -98,7 +98,7 @@ class PostgresStore:
             self._owner = os.getpid()
         return self._connection
 
-    def is_temporary(self, error: Exception) -> bool:
+    def is_temporary_error(self, error: Exception) -> bool:
         """Return True if a database error may pass: a restart, too many connections, or a conflict."""
         state = getattr(error, "sqlstate", None)
         if state == IDLE_TIMEOUT:
@@ -107,7 +107,7 @@ class PostgresStore:
             return False
         return state is None or state in TEMPORARY_STATES or state.startswith("08")
 
-    def explain(self, error: Exception) -> Problem | None:
+    def explain_database_error(self, error: Exception) -> Problem | None:
         """Convert a database error to a problem with a hint; None for other errors."""
         if not isinstance(error, self._psycopg.Error):
             return None

@@ -181,11 +181,11 @@ class SqliteStore:
             self._file = NO_FILE  # permanently: another file may get the inode of the lost one
             raise MovedFileError
 
-    def is_temporary(self, error: Exception) -> bool:
+    def is_temporary_error(self, error: Exception) -> bool:
         """Return True if a database error only says that another process has locked the file."""
         return isinstance(error, sqlite3.OperationalError) and _find_error_code(error) in BUSY_CODES
 
-    def explain(self, error: Exception) -> Problem | None:
+    def explain_database_error(self, error: Exception) -> Problem | None:
         """Convert a database error to a problem with a hint; None for other errors."""
         if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
             return None

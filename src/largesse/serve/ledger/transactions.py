@@ -71,7 +71,7 @@ def parse_standing(rows: Sequence[tuple[Any, ...]], now: int) -> LedgerStanding:
     *numbers, state, plan = rows[0]
     counts = dict(zip(COUNTS, numbers[len(TERMS) :], strict=True))
     try:
-        terms, price_plan = read_terms(tuple(numbers[: len(TERMS)])), _parse_plan(plan)
+        terms, price_plan = parse_stored_terms(tuple(numbers[: len(TERMS)])), _parse_plan(plan)
         price_state = tuple(json.loads(state))
         are_counts = set(map(type, counts.values())) == {int} and min(counts.values()) >= 0
         used_amount = counts["spent"] + (counts["promised"] if terms.keeps_promises else 0)
@@ -83,7 +83,7 @@ def parse_standing(rows: Sequence[tuple[Any, ...]], now: int) -> LedgerStanding:
 
 
 @lru_cache(maxsize=8)
-def read_terms(values: tuple[Any, ...]) -> LedgerTerms:
+def parse_stored_terms(values: tuple[Any, ...]) -> LedgerTerms:
     """Convert database values to a ledger's terms (total, period, promises); raise ValueError if invalid."""
     total, starts, ends, valid, late, promises = values
     are_integers = all(type(value) is int for value in (total, starts, ends, 1 if valid is None else valid))
@@ -121,7 +121,7 @@ def write_standing(session: Session, standing: LedgerStanding) -> None:
     counts = [getattr(standing, name) for name in COUNTS]
     if max(counts) > MAX_INTEGER:
         too_large = join_some([name for name, value in zip(COUNTS, counts, strict=True) if value > MAX_INTEGER])
-        refuse_entry(f"the ledger cannot count so far: {too_large}", "begin another, in a larger unit of money")
+        raise_ledger_error(f"the ledger cannot count so far: {too_large}", "begin another, in a larger unit of money")
     session.run(WRITE_LEDGER, [*counts, json.dumps(standing.state)])
 
 
@@ -223,7 +223,7 @@ def _compare_digests(request: str, digest_before: Any, digest: str, decided_at: 
     """Refuse a repeated request whose content differs from the stored one."""
     if digest_before != digest:
         problem = f"the request {request!r} was answered at {format_time(decided_at)} with other content"
-        refuse_entry(problem, "give every request an id of its own; repeat one only as it was")
+        raise_ledger_error(problem, "give every request an id of its own; repeat one only as it was")
 
 
 def _apply_choice(
@@ -244,7 +244,7 @@ def _apply_choice(
         problem = (
             f"open promises would sum to {format_money(standing.promised + promised)}: more than a ledger can count"
         )
-        refuse_entry(problem, "give levels the costs that they really have")
+        raise_ledger_error(problem, "give levels the costs that they really have")
     decided = LedgerDecisions(
         request.request,
         offers.customers,
@@ -317,7 +317,7 @@ def redeem_promise(session: Session, now: int | None, request: str, customer: st
     now = _get_time(session, now)
     if not rows:
         hint = "give the request's id and the customer as they were decided"
-        refuse_entry(f"request {request!r} holds no decision for the customer {customer!r}", hint)
+        raise_ledger_error(f"request {request!r} holds no decision for the customer {customer!r}", hint)
     number, expires, closed, face, paid_before, redeemed_at = rows[0]
     integers = [number, closed, face, *([] if expires is None else [expires])]
     integers += [] if paid_before is None else [paid_before, redeemed_at]
@@ -328,15 +328,15 @@ def redeem_promise(session: Session, now: int | None, request: str, customer: st
         if paid_before != value:
             before = f"{format_money(paid_before)} at {format_time(redeemed_at)}"
             problem = f"the customer {customer!r} redeemed {before}, not {format_money(value)}"
-            refuse_entry(problem, "a promise is redeemed once; give the same amount to repeat it")
+            raise_ledger_error(problem, "a promise is redeemed once; give the same amount to repeat it")
         return Redemption(request, customer, paid_before, expires is not None and expires <= redeemed_at, True)
     if not face:
         hint = "only promises that are paid later are redeemed"
-        refuse_entry(f"the customer {customer!r} was promised nothing", hint)
+        raise_ledger_error(f"the customer {customer!r} was promised nothing", hint)
     if value > face:
         promised = f"{format_money(face)} was promised to the customer {customer!r}"
         hint = "the most that a level may cost is reserved when it is given: raise its cost there"
-        refuse_entry(f"a redemption of {format_money(value)}, but {promised}", hint)
+        raise_ledger_error(f"a redemption of {format_money(value)}, but {promised}", hint)
     standing = read_standing(session, now)
     ended = expires is not None and expires <= now
     late = bool(closed) or ended  # closed before its end: a clock was ahead when something was decided
@@ -344,16 +344,18 @@ def redeem_promise(session: Session, now: int | None, request: str, customer: st
         standing = release_expired_promises(session, standing, all_requests=True)
         problem = f"the promise ended at {format_time(expires)}" if ended else "the money of the promise was released"
         if ended and standing.terms.late == "refuse":
-            refuse_entry(problem, "its money was released; a ledger with late='accept' takes it while there is room")
+            raise_ledger_error(
+                problem, "its money was released; a ledger with late='accept' takes it while there is room"
+            )
         if value > standing.room:
             left = f"{problem}, and only {format_money(standing.room)} is left"
-            refuse_entry(left, "raise the total, and redeem again")
+            raise_ledger_error(left, "raise the total, and redeem again")
     if value > standing.left:  # only where promises hold while the budget lasts
         left = format_money(standing.left)
         problem = (
             f"the budget does not last: {left} is left, and the customer {customer!r} redeems {format_money(value)}"
         )
-        refuse_entry(problem, f"redeem {left} or less, or raise the total (ledger.change_total) and redeem again")
+        raise_ledger_error(problem, f"redeem {left} or less, or raise the total (ledger.change_total) and redeem again")
     session.run(PAY, (value, max(now, expires) if late else now, number, customer))
     changes = {"spent": standing.spent + value, "redemptions": standing.redemptions + 1}
     if late:  # its reservation is gone: it is paid from what is left
@@ -367,11 +369,11 @@ def redeem_promise(session: Session, now: int | None, request: str, customer: st
     return Redemption(request, customer, value, late)
 
 
-def refuse_entry(problem: str, hint: str) -> NoReturn:
-    """Raise an error for a change that the ledger does not allow."""
+def raise_ledger_error(problem: str, hint: str) -> NoReturn:
+    """Raise a `LedgerError` for a change or an opening that the ledger does not allow."""
     fail("ledger", Problem(problem, hint), LedgerError)
 
 
 def refuse_damaged_ledger() -> NoReturn:
     """Raise an error for a ledger whose database holds invalid values."""
-    refuse_entry("the ledger is damaged: it holds values that it cannot hold", "restore it from a copy")
+    raise_ledger_error("the ledger is damaged: it holds values that it cannot hold", "restore it from a copy")

@@ -183,8 +183,8 @@ def plan_pace(
     factor, min_price = 1.0, forecast.find_min_price()
     if ahead[0] < min_price:  # the budget is ample: the price begins at zero, and may have to rise
         factor, ahead = 0.0, np.append(np.full(len(prices), min_price), 0.0)
-    promised, paid, priced = forecast.average_part_costs(ahead, factor)
-    low, high = (forecast.average_part_costs(ahead, max(factor, 0.1) * by)[2].sum() for by in (0.85, 1.15))
+    promised, paid, priced = forecast.average_costs_by_period_part(ahead, factor)
+    low, high = (forecast.average_costs_by_period_part(ahead, max(factor, 0.1) * by)[2].sum() for by in (0.85, 1.15))
     elasticity = math.log(low / high) / math.log(1.15 / 0.85) if min(low, high) > 0 else 1.0
     return PacingPlan(
         factor=forecast.find_price_factor(ahead, float(priced.sum())) if factor else 0.0,
@@ -273,7 +273,9 @@ class Pacer:
             raise BudgetError("ledger", [Problem(problem, hint)])
         reserved = standing.reserved
         if not terms.keeps_promises and standing.in_period:
-            reserved = math.ceil(k.find_reservation(k.measure_cost_ratio(plan, state, money), plan, state) * MICROS)
+            reserved = math.ceil(
+                k.compute_reserved_amount(k.measure_cost_ratio(plan, state, money), plan, state) * MICROS
+            )
         levels, reasons = out[:, 0].astype(np.int64), out[:, 3].astype(np.int64)
         return ChosenLevels(levels, out[:, 1], out[:, 2], reasons, tuple(state.tolist()), reserved)
 
@@ -297,4 +299,4 @@ def _compile_kernels() -> None:
     )
     k.is_valid_state(state, plan)
     k.decide_batch(floats, integers, integers, integers, floats, floats, plan, state, money, np.empty((0, 4)))
-    k.find_reservation(k.measure_cost_ratio(plan, state, money), plan, state)
+    k.compute_reserved_amount(k.measure_cost_ratio(plan, state, money), plan, state)

@@ -214,7 +214,7 @@ def advance_expected_redemptions(days: float, plan: Array, state: Array, money: 
 
 
 @compiled
-def find_reservation(paid: float, plan: Array, state: Array) -> float:
+def compute_reserved_amount(paid: float, plan: Array, state: Array) -> float:
     """Return the amount reserved for open promises that are not guaranteed: expected cost plus a margin."""
     return paid * state[DUE] + plan[MARGIN] * math.sqrt(paid * state[VARIANCE])
 
@@ -244,7 +244,7 @@ def forecast_budget_ratio(paid: float, plan: Array, state: Array, money: Array) 
     gone = money[AT_ONCE] + money[SETTLED_PAID] + paid * money[OPEN_EXPECTED] + money[LATE_FACE]
     left = (money[TOTAL] - gone) * UNIT
     if plan[LASTS]:
-        left = (money[TOTAL] - money[SPENT]) * UNIT - find_reservation(paid, plan, state)
+        left = (money[TOTAL] - money[SPENT]) * UNIT - compute_reserved_amount(paid, plan, state)
     daily = plan[CUSTOMERS] / count_weighted_days(plan, state, 0.0, plan[DAYS]) * measure_arrival_ratio(plan, state)
     arrivals, last_parts = np.zeros(J), np.zeros(J, dtype=np.int64)
     for b in range(J):
@@ -294,7 +294,7 @@ def pick_affordable_level(f: Array, cost: Array, factor: float, dear: Array, roo
 
 
 @compiled
-def price_levels(
+def weight_costs_by_planned_prices(
     at_once: Array, face: Array, expected: Array, parts: tuple[int, int], paid: float, plan: Array
 ) -> Array:
     """Return each level's cost (K,), weighted by the planned shadow prices of reserved and of paid money."""
@@ -331,12 +331,12 @@ def decide_customer(
     advance_state(plan, state, money, t)
     parts, paid = find_period_parts(plan, t), measure_cost_ratio(plan, state, money)
     if plan[LASTS]:
-        room = max(money[TOTAL] - money[SPENT] - math.ceil(find_reservation(paid, plan, state) / UNIT), 0)
+        room = max(money[TOTAL] - money[SPENT] - math.ceil(compute_reserved_amount(paid, plan, state) / UNIT), 0)
         for k in range(K):
             dear[k] = at_once[k] + math.ceil(paid * expected[k])
     room_share, n_to_come = (1.0, 1.0) if plan[FIXED] else forecast_budget_ratio(paid, plan, state, money)
     factor = adjust_price_factor(room_share, plan, state)
-    cost = price_levels(at_once, face, expected, parts, paid, plan)
+    cost = weight_costs_by_planned_prices(at_once, face, expected, parts, paid, plan)
     price = factor * plan[PATH + parts[0]]
     best = pick_affordable_level(f, cost, factor, dear, money[TOTAL])
     best_that_fits = pick_affordable_level(f, cost, factor, dear, room)
@@ -355,13 +355,13 @@ def decide_customer(
     for k in range(K):  # all ways that lead to this level
         if (k if dear[k] <= room else best_that_fits) == level:
             propensity += p[k] if by_rule else share / K + (1.0 - share if k == best else 0.0)
-    count_decision(at_once[level], face[level], expected[level], parts, plan, state, money)
+    add_decision_to_sums(at_once[level], face[level], expected[level], parts, plan, state, money)
     update_price(mean, parts[0], room_share, n_to_come, plan, state)
     return level, propensity, price, 0 if level == drawn else 1
 
 
 @compiled
-def count_decision(
+def add_decision_to_sums(
     at_once: int, face: int, expected: int, parts: tuple[int, int], plan: Array, state: Array, money: Array
 ) -> None:
     """Add a decision and its promise to the sums and the controller's state, by the ledger's rules."""
@@ -524,7 +524,7 @@ def average_cost_at_factor(
     """Return the mean cost of customers whose levels are chosen at a factor of the planned shadow prices."""
     parts, total = find_period_parts(plan, state[LAST]), 0.0
     for i in range(len(f)):
-        cost = price_levels(at_once[i], face[i], expected[i], parts, paid, plan)
+        cost = weight_costs_by_planned_prices(at_once[i], face[i], expected[i], parts, paid, plan)
         best, spent = -math.inf, 0.0
         for j in range(f.shape[1]):
             net_value = f[i, j] - factor * cost[j]

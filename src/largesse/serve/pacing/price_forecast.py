@@ -159,11 +159,13 @@ class PriceForecast:
         low, high = 0.0, 4.0
         for _ in range(30):
             middle = (low + high) / 2
-            within = float(self.average_part_costs(ahead, middle, noise=False)[2].sum()) <= cost
+            within = float(self.average_costs_by_period_part(ahead, middle, noise=False)[2].sum()) <= cost
             low, high = (low, middle) if within else (middle, high)
         return high
 
-    def average_part_costs(self, ahead: Array, factor: float, *, noise: bool = True) -> tuple[Array, Array, Array]:
+    def average_costs_by_period_part(
+        self, ahead: Array, factor: float, *, noise: bool = True
+    ) -> tuple[Array, Array, Array]:
         """Return customers' mean reserved cost, paid cost and price × cost in each part of the period, (J,) each."""
         from largesse.serve.pacing.pacing_kernels import compute_dual_objective
 
