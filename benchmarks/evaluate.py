@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from largesse.evaluation.bootstrap import bootstrap_estimate
-from largesse.evaluation.estimators import ESTIMATORS, weight_log_rows
+from largesse.evaluation.estimators import ESTIMATORS, make_estimator_rows
 from largesse.evaluation.influence_functions import estimate_with_every_estimator
 
 LEVELS, REPEATS = 5, 7
@@ -53,18 +53,18 @@ def main(rows: int = 1_000_000) -> None:
         log = (curves, level, response, propensity, judge)
         books, seven = measure_fastest_seconds(
             lambda log=log: evaluate_by_plain_formula(*log),
-            lambda log=log: estimate_with_every_estimator(weight_log_rows(*log)),
+            lambda log=log: estimate_with_every_estimator(make_estimator_rows(*log)),
         )
         print(f"{name}: plain formula of dr {books:.3f} s; seven estimators {seven:.3f} s, {seven / books:.2f} ×")
     log = (curves, level, response, propensity, policy)
     tracemalloc.start()
-    found = estimate_with_every_estimator(weight_log_rows(*log))
+    found = estimate_with_every_estimator(make_estimator_rows(*log))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.allclose((found["dr"].estimate, found["dr"].se), evaluate_by_plain_formula(*log))
     print(f"peak memory of the seven: {peak / 2**20:.0f} MiB, {peak / curves.nbytes:.2f} × the curves")
     cluster = rng.integers(0, rows * 2 // 5, rows)
-    one = weight_log_rows(*log)
+    one = make_estimator_rows(*log)
     terms = ESTIMATORS["dr"].terms(one)
     for name, groups in (("rows", None), ("clusters", cluster)):
         start = time.perf_counter()

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from largesse.data.assignment_unit_detection import find_assignment_unit, number_distinct_values
+from largesse.data.assignment_unit_detection import find_assignment_unit, index_distinct_values
 from largesse.data.log_reader import read_log
 from largesse.levels import Levels
 
@@ -53,7 +53,7 @@ def test_pairs_of_rows_suffice_and_a_few_wrong_rows_do_not_matter() -> None:
 
 
 def test_missing_values_are_groups_of_one() -> None:
-    code = number_distinct_values(pa.chunked_array([["a", None, "a", None, "b"]]))
+    code = index_distinct_values(pa.chunked_array([["a", None, "a", None, "b"]]))
     assert len(set(code.tolist())) == 4
     assert code[0] == code[2]
 

@@ -166,10 +166,14 @@ def test_a_file_that_changes_between_two_passes_is_refused(tmp_path: Path) -> No
 def test_few_values_are_known_without_reading_them(kind: str, tmp_path: Path) -> None:
     file = tmp_path / f"t.{kind}"
     WRITERS[kind](TABLE, file)
-    max_cells, max_rows = table_batches.bound_table_size(file)
+    max_cells, max_rows = table_batches.bound_value_and_row_counts(file)
     assert 500 <= max_cells < 100_000  # never less than it has
     assert 100 <= max_rows < 100_000
-    assert table_batches.bound_table_size(TABLE) == table_batches.bound_table_size(open_batches(TABLE)) == (500, 100)
+    assert (
+        table_batches.bound_value_and_row_counts(TABLE)
+        == table_batches.bound_value_and_row_counts(open_batches(TABLE))
+        == (500, 100)
+    )
 
 
 # -- pieces --------------------------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_odd_columns_are_mentioned(column: list[Any], said: str) -> None:
 @pytest.mark.parametrize("word", ["1_0", "５", "٣", "1e5_0", "0x10", "inf", "5 EUR USD", "1,2,3", "12.34.56"])
 def test_notations_of_computers_are_no_numbers(word: str) -> None:
     assert parse_numbers([word]) is None
-    assert not detect_number_notation([word]).certain
+    assert not detect_number_notation([word]).is_unambiguous
 
 
 def test_postcodes_keep_their_zeros(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from largesse.evaluation.bootstrap import (
     resample_cluster_sums,
     sum_clusters,
 )
-from largesse.evaluation.estimators import ESTIMATORS, EstimateTerms, measure_influence, weight_log_rows
+from largesse.evaluation.estimators import ESTIMATORS, EstimateTerms, make_estimator_rows, measure_influence
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.stats.t_intervals import t_estimate
 from largesse.worlds.paper_simulations import simulate
@@ -35,7 +35,7 @@ def test_it_agrees_with_the_influence_function_on_a_mean(n: int) -> None:
 def test_ratios_are_resampled_as_ratios(estimator: str) -> None:
     rng = np.random.default_rng(1)
     n = 800
-    rows = weight_log_rows(
+    rows = make_estimator_rows(
         rng.random((n, 2)), rng.integers(0, 2, n), rng.normal(size=n), rng.uniform(0.2, 0.8, n), np.array([0.3, 0.7])
     )
     terms = ESTIMATORS[estimator].terms(rows)

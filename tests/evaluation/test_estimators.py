@@ -14,10 +14,10 @@ from largesse.evaluation.estimators import (
     EstimatorRows,
     _drop_large_ratios,
     _shrink_large_ratios,
+    make_cost_rows,
+    make_estimator_rows,
     measure_influence,
     tune_ratio_bound,
-    weight_costs,
-    weight_log_rows,
 )
 from largesse.evaluation.influence_functions import estimate_with_every_estimator
 from largesse.evaluation.policy_estimates import (
@@ -74,7 +74,7 @@ def slow(log: dict[str, Array], estimator: str) -> float:
 @settings(max_examples=20, deadline=None)
 def test_every_estimator_is_its_formula(estimator: str, seed: int) -> None:
     log = drawn(seed)
-    assert estimate_with_every_estimator(weight_log_rows(**log))[estimator].estimate == pytest.approx(
+    assert estimate_with_every_estimator(make_estimator_rows(**log))[estimator].estimate == pytest.approx(
         slow(log, estimator), rel=1e-9, abs=1e-12
     )
 
@@ -83,11 +83,13 @@ def test_levels_probabilities_and_common_shares_agree() -> None:
     log = drawn(1)
     levels = np.arange(60) % 3
     for one, other in itertools.pairwise((levels, np.eye(3)[levels])):
-        a, b = (estimate_with_every_estimator(weight_log_rows(**{**log, "policy": policy})) for policy in (one, other))
+        a, b = (
+            estimate_with_every_estimator(make_estimator_rows(**{**log, "policy": policy})) for policy in (one, other)
+        )
         assert [e.estimate for e in a.values()] == pytest.approx([e.estimate for e in b.values()])
     shares = np.array([0.2, 0.3, 0.5])
     a, b = (
-        estimate_with_every_estimator(weight_log_rows(**{**log, "policy": p}))
+        estimate_with_every_estimator(make_estimator_rows(**{**log, "policy": p}))
         for p in (shares, np.tile(shares, (60, 1)))
     )
     assert [e.se for e in a.values()] == pytest.approx([e.se for e in b.values()])
@@ -97,7 +99,7 @@ def test_levels_probabilities_and_common_shares_agree() -> None:
 def test_influence_predicts_what_leaving_a_row_out_does(name: str) -> None:
     """The mean moves by minus the row's influence over n, up to terms of the next order."""
     log = drawn(2, n=2000)
-    rows = weight_log_rows(**{**log, "weight": np.ones(2000)})
+    rows = make_estimator_rows(**{**log, "weight": np.ones(2000)})
     whole = estimate_with_every_estimator(rows)[name].estimate
     scores = measure_influence(ESTIMATORS[name].terms(rows), rows.weight)
     for i in (3, 77, 500):
@@ -112,7 +114,7 @@ def test_self_normalised_estimates_do_not_mind_the_unit_of_propensities() -> Non
     log = drawn(3)
     halved = {**log, "propensity": log["propensity"] / 2}
     for name in ("snips", "sndr"):
-        a, b = (estimate_with_every_estimator(weight_log_rows(**one))[name] for one in (log, halved))
+        a, b = (estimate_with_every_estimator(make_estimator_rows(**one))[name] for one in (log, halved))
         assert (a.estimate, a.se) == pytest.approx((b.estimate, b.se))
 
 
@@ -120,9 +122,9 @@ def test_a_shift_of_the_response_shifts_what_it_should() -> None:
     log = drawn(4)
     moved = {**log, "outcome": log["outcome"] + 10, "curves": log["curves"] + 10}
     for name in ("direct", "snips", "dr", "sndr", "switch", "dros"):
-        assert estimate_with_every_estimator(weight_log_rows(**moved))[name].estimate - estimate_with_every_estimator(
-            weight_log_rows(**log)
-        )[name].estimate == pytest.approx(10)
+        assert estimate_with_every_estimator(make_estimator_rows(**moved))[
+            name
+        ].estimate - estimate_with_every_estimator(make_estimator_rows(**log))[name].estimate == pytest.approx(10)
 
 
 def test_great_weights_are_held_back_where_that_pays() -> None:
@@ -152,7 +154,7 @@ def test_nothing_is_held_back_where_curves_are_wrong_and_rows_many() -> None:
 def test_a_policy_nobody_ever_got_has_no_self_normalised_value() -> None:
     log = drawn(7)
     log["level"][:] = 0
-    found = estimate_with_every_estimator(weight_log_rows(**{**log, "policy": np.full(60, 2)}))
+    found = estimate_with_every_estimator(make_estimator_rows(**{**log, "policy": np.full(60, 2)}))
     assert np.isnan(found["snips"].estimate)
     assert found["dr"].estimate == pytest.approx(found["direct"].estimate)
 
@@ -191,7 +193,7 @@ def test_spend_on_redemption_is_judged_like_the_response(sim: Simulation, log: L
     for estimator in ("ips", "snips", "dr", "sndr"):
         _, spend = estimate_policy_value_and_spend(made, levels, estimator)
         assert abs(spend.estimate - true) < 4 * spend.se
-    own = estimate_with_every_estimator(weight_costs(made, levels))["dr"]
+    own = estimate_with_every_estimator(make_cost_rows(made, levels))["dr"]
     assert own.estimate == pytest.approx(estimate_policy_value_and_spend(made, levels)[1].estimate)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from largesse.evaluation.estimators import ESTIMATORS, weight_log_rows
+from largesse.evaluation.estimators import ESTIMATORS, make_estimator_rows
 from largesse.evaluation.influence_functions import (
     Influence,
     PolicyInfluence,
@@ -64,14 +64,14 @@ def test_values_of_rare_purchases_are_covered(estimator: str) -> None:
 def test_intervals_of_biased_estimators_include_the_unbiased_one(name: str, rare: bool) -> None:
     scores, policy = draw_scores(1)
     outcome = scores.response if rare else scores.response + 1
-    rows = weight_log_rows(scores.curves, scores.level, outcome, scores.propensity, policy)
+    rows = make_estimator_rows(scores.curves, scores.level, outcome, scores.propensity, policy)
     found = estimate_with_every_estimator(rows)
     assert found[name].low <= found["dr"].low < found["dr"].high <= found[name].high
 
 
 def test_sums_and_multiples_keep_the_tail_and_the_unbiased_estimate() -> None:
     scores, policy = draw_scores(5)
-    rows = weight_log_rows(scores.curves, scores.level, scores.response, scores.propensity, policy)
+    rows = make_estimator_rows(scores.curves, scores.level, scores.response, scores.propensity, policy)
     nonzero = find_nonzero_responses(scores.response)
     one, two = measure_estimator_influence(rows, "dr", nonzero), measure_estimator_influence(rows, "switch", nonzero)
     twice, none = (one + one).estimate(), one - one

@@ -9,7 +9,7 @@ import pytest
 
 from largesse.allocation import allocate
 from largesse.data import log_from_arrays
-from largesse.evaluation import estimate_slider_budgets, make_study, summarise_study
+from largesse.evaluation import estimate_at_slider_budgets, make_study, summarise_study
 from largesse.evaluation.study_estimation import interpolate_at_budget, interpolate_estimate, interpolate_mix_value
 from largesse.levels import Levels
 from largesse.records import BudgetSlider, Estimate, PlanSummary, SliderPlan, StudySummary
@@ -62,7 +62,7 @@ def test_every_stop_has_estimates_or_none(run: tuple[PlanSummary, StudySummary])
     plan, study = run
     a, b = (point.budget for point in study.frontier.points[3:5])
     stops = [SliderPlan(budget, budget, 0.0, 0.1, (), ()) for budget in ((a + b) / 2, 1e9, math.nan)]
-    joint = estimate_slider_budgets(replace(plan, frontier=BudgetSlider(tuple(stops))), study)
+    joint = estimate_at_slider_budgets(replace(plan, frontier=BudgetSlider(tuple(stops))), study)
     between, *beyond = joint.frontier.estimates
     left, right = (point.value.estimate for point in study.frontier.points[3:5])
     assert between.value is not None

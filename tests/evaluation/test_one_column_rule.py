@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 
 from largesse.data import log_from_arrays
 from largesse.evaluation.crossfitted_scores import compute_scores
-from largesse.evaluation.one_column_rule import SimpleRule, allocate_to_groups, learn_one_column_rules
+from largesse.evaluation.one_column_rule import OneColumnRule, allocate_to_groups, learn_one_column_rules
 from largesse.levels import Levels
 from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores
 
@@ -100,7 +100,7 @@ def test_without_a_column_of_two_groups_there_is_no_rule(made: tuple[Log, Scores
 
 
 def test_groups_that_get_the_same_are_named_together() -> None:
-    rule = SimpleRule("age", ("young", "middle", "old"), np.array([[1, 0, 0], [0, 0.4, 0.6], [1, 0, 0]]))
+    rule = OneColumnRule("age", ("young", "middle", "old"), np.array([[1, 0, 0], [0, 0.4, 0.6], [1, 0, 0]]))
     assert rule.describe(LEVELS) == "by 'age': young, old: all get 'none'; middle: 40 % get 'small', 60 % get 'big'"
     assert replace(rule, shares=np.tile([1.0, 0, 0], (3, 1))).describe(LEVELS) == "all get 'none'"
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from largesse.allocation import allocate
-from largesse.evaluation import PlanCounts, choose_explaining_features, count_planned_levels, number_feature_groups
+from largesse.evaluation import PlanCounts, choose_explaining_features, count_planned_levels, index_feature_groups
 from largesse.records import Array, Plan, PlanSummary
 from support.plans import summarise
 
@@ -56,7 +56,7 @@ def test_counts_of_batches_add_up() -> None:
             features.slice(here.start, here.stop - here.start),
             (np.arange(2000)[here], curves[here], costs[here]),
         )
-        return count_planned_levels(shown, number_feature_groups(shown, part), levels[here], batch)
+        return count_planned_levels(shown, index_feature_groups(shown, part), levels[here], batch)
 
     whole, parts = count(slice(0, 2000)), [count(slice(at, min(at + 333, 2000))) for at in range(0, 2000, 333)]
     total = reduce(operator.add, parts)
@@ -68,7 +68,7 @@ def test_counts_of_batches_add_up() -> None:
 def test_common_costs_are_counted_like_each_customers_own() -> None:
     features, levels, curves, _ = mixed_plan(2000)
     shown, common = choose_explaining_features(features, levels), np.array([[0.1, 0.7, 1.3]])
-    groups = number_feature_groups(shown, features)
+    groups = index_feature_groups(shown, features)
     each = np.tile(common, (2000, 1))
     one, same = (
         count_planned_levels(shown, groups, levels, (np.arange(2000), curves, costs)) for costs in (common, each)

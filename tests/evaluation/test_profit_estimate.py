@@ -138,9 +138,9 @@ def test_a_study_compares_budgets_by_profit_and_adds_the_one_where_a_unit_brings
     for point, plan in zip(study.frontier, study.plans, strict=True):
         assert point.profit is not None
         profits[point.budget] = point.profit.estimate
-        assert point.profit == measure_policy_influence(study.scores, plan.levels).profit(WORTH).estimate(
-            study.scores.weight, study.scores.cluster
-        )
+        assert point.profit == measure_policy_influence(study.scores, plan.levels).measure_profit_influence(
+            WORTH
+        ).estimate(study.scores.weight, study.scores.cluster)
     assert profits[study.best.budget] == max(profits.values()) == study.best.profit.estimate
     assert study.best.low <= study.best.budget <= study.best.high
     point = next(point for point in study.frontier if point.budget == study.best.budget)

@@ -16,9 +16,9 @@ from largesse.evaluation.estimators import (
     EstimatorRows,
     _drop_large_ratios,
     _shrink_large_ratios,
+    make_estimator_rows,
     measure_influence,
     tune_ratio_bound,
-    weight_log_rows,
 )
 from largesse.records import Array
 
@@ -40,7 +40,7 @@ def arrays(request: pytest.FixtureRequest) -> dict[str, Array]:
 
 def weigh(arrays: dict[str, Array]) -> EstimatorRows:
     propensity = arrays["logger"][np.arange(N), arrays["level"]]
-    return weight_log_rows(arrays["curves"], arrays["level"], arrays["response"], propensity, arrays["policy"])
+    return make_estimator_rows(arrays["curves"], arrays["level"], arrays["response"], propensity, arrays["policy"])
 
 
 def estimate(arrays: dict[str, Array], name: str) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from largesse.evaluation import crossfit_scores, estimate_policy_value_and_spend
-from largesse.evaluation.plan_explanation import measure_policy_changes
+from largesse.evaluation.plan_explanation import measure_changes_from_logged_levels
 from largesse.records import Array, Scores
 from largesse.response import Linear
 from largesse.worlds import simulate
@@ -24,7 +24,7 @@ def levels() -> Array:
 
 
 def test_the_changes_of_all_levels_add_up_to_the_plan(scores: Scores, levels: Array) -> None:
-    found = measure_policy_changes(scores, levels)
+    found = measure_changes_from_logged_levels(scores, levels)
     value, spend = estimate_policy_value_and_spend(scores, levels)
     for part, plan in (("value", value), ("spend", spend)):
         steps = [getattr(one, part).estimate for one in found.levels]
@@ -38,14 +38,14 @@ def test_the_changes_of_all_levels_add_up_to_the_plan(scores: Scores, levels: Ar
 def test_the_change_of_a_level_is_right_where_the_truth_is_known(scores: Scores, levels: Array) -> None:
     rows = np.arange(len(levels))
     gain = SIM.truth[rows, levels] - SIM.truth[rows, SIM.log.level]
-    for one in measure_policy_changes(scores, levels).levels:
+    for one in measure_changes_from_logged_levels(scores, levels).levels:
         truth = float((gain * (levels == one.level)).mean())
         assert abs(one.value.estimate - truth) < 4 * one.value.se
         assert one.value.low < one.value.estimate < one.value.high
 
 
 def test_moves_are_counted_and_priced_as_the_model_has_it(scores: Scores, levels: Array) -> None:
-    moves = measure_policy_changes(scores, levels).moves
+    moves = measure_changes_from_logged_levels(scores, levels).moves
     assert sum(move.rows for move in moves) == len(levels)
     assert sum(move.share for move in moves) == pytest.approx(1.0)
     for move in moves:
@@ -58,5 +58,5 @@ def test_moves_are_counted_and_priced_as_the_model_has_it(scores: Scores, levels
 
 
 def test_what_was_done_changes_nothing_by_moving(scores: Scores) -> None:
-    moves = measure_policy_changes(scores, SIM.log.level).moves
+    moves = measure_changes_from_logged_levels(scores, SIM.log.level).moves
     assert all(move.before == move.after for move in moves)

@@ -5,9 +5,9 @@ import pytest
 
 from largesse.exploration.budget_constrained_draw import (
     RESERVE,
+    compute_cost_standard_deviation,
     draw_levels_within_budget,
     find_seed_within_budget,
-    measure_cost_deviation,
 )
 from largesse.records import Array
 from largesse.stats import draw_levels
@@ -26,7 +26,7 @@ def draw_probabilities(n: int, seed: int = 0) -> tuple[Array, Array]:
 @pytest.mark.parametrize("n", [20, 300, 3000])
 def test_every_draw_is_within_the_budget_and_nearly_spends_it(n: int) -> None:
     probabilities, costs = draw_probabilities(n)
-    deviation = measure_cost_deviation(probabilities, costs)
+    deviation = compute_cost_standard_deviation(probabilities, costs)
     budget = (probabilities * costs).sum() + RESERVE * deviation
     totals = [COSTS[draw_levels_within_budget(probabilities, costs, budget, seed)].sum() for seed in range(30)]
     assert max(totals) <= budget
@@ -40,12 +40,12 @@ def test_every_draw_is_within_the_budget_and_nearly_spends_it(n: int) -> None:
 def test_the_standard_deviation_is_that_of_the_total_cost_of_draws() -> None:
     probabilities, costs = draw_probabilities(200)
     totals = [COSTS[draw_levels(probabilities, seed)].sum() for seed in range(800)]
-    assert measure_cost_deviation(probabilities, costs) == pytest.approx(np.std(totals), rel=0.1)
+    assert compute_cost_standard_deviation(probabilities, costs) == pytest.approx(np.std(totals), rel=0.1)
 
 
 def test_levels_are_drawn_as_often_as_their_propensities_say() -> None:
     probabilities, costs = draw_probabilities(60)
-    budget = (probabilities * costs).sum() + RESERVE * measure_cost_deviation(probabilities, costs)
+    budget = (probabilities * costs).sum() + RESERVE * compute_cost_standard_deviation(probabilities, costs)
     draws, counts = 3000, np.zeros(probabilities.shape)
     for seed in range(draws):
         counts[np.arange(60), draw_levels_within_budget(probabilities, costs, budget, seed)] += 1

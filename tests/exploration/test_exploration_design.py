@@ -31,8 +31,10 @@ def draw_task(seed: int = 0, budget: float = 1.2, eligible: Array | None = None)
 def test_exploring_keeps_the_budget_and_gives_up_what_random_levels_do(seed: int, goal: str) -> None:
     task = draw_task(seed)
     design = design_exploration(task, 0.05, goal)
-    assert task.spend(design.probabilities) <= 1.2
-    assert task.value(design.probabilities) == pytest.approx(task.value(design.random), rel=1e-6)
+    assert task.compute_mean_cost(design.probabilities) <= 1.2
+    assert task.compute_mean_response(design.probabilities) == pytest.approx(
+        task.compute_mean_response(design.random), rel=1e-6
+    )
     assert np.allclose(design.probabilities.sum(axis=1), 1)
     assert design.probabilities.min() > 0
     gain = task.planned - task.incumbent
@@ -66,7 +68,7 @@ def test_the_expected_spend_is_never_above_the_budget_in_any_order_of_summation(
     each = (probabilities * costs).ravel()
     sums = [each.sum(), each.reshape(n, levels).sum(axis=0).sum(), np.cumsum(each)[-1], np.cumsum(each[::-1])[-1]]
     assert max(sums) / n <= budget
-    assert task.spend(probabilities) <= budget
+    assert task.compute_mean_cost(probabilities) <= budget
     assert np.allclose(probabilities.sum(axis=1), 1)
     assert probabilities.min() > 0
 
@@ -76,7 +78,7 @@ def test_levels_that_cost_the_same_are_explored() -> None:
     task = make_exploration_task(curves, np.full(4, 0.1), curves * (1 - curves), 0.1)
     design = design_exploration(task, 0.05)
     assert design.probabilities.min() > 0.001
-    assert task.spend(design.probabilities) == pytest.approx(0.1, rel=1e-12)
+    assert task.compute_mean_cost(design.probabilities) == pytest.approx(0.1, rel=1e-12)
 
 
 def test_each_goal_is_more_precise_about_its_own_estimate() -> None:
@@ -110,7 +112,7 @@ def test_only_eligible_levels_are_drawn() -> None:
     probabilities = design_exploration(task, 0.05).probabilities
     assert (probabilities[~eligible] == 0).all()
     assert (probabilities[100:110, 1] == 1).all()
-    assert task.spend(probabilities) <= 1.2
+    assert task.compute_mean_cost(probabilities) <= 1.2
     with pytest.raises(BudgetError, match="explore"):  # a budget that pays for no exploring
         design_exploration(draw_task(budget=0.0), 0.05)
 

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import brentq
 
 from largesse.exploration import (
+    EpsilonGreedyPriceRule,
     ExplorationRule,
-    RandomisedPriceRule,
     ResponseVariance,
     design_exploration,
     find_exploration_rule,
@@ -56,8 +56,8 @@ def test_it_costs_and_gives_up_what_the_plan_does_even_where_many_customers_tie(
 ) -> None:
     task, found, rule = explore(draw_curves(0, kinds=kinds), budget, goal)
     given = rule.probabilities(task.curves, COSTS)
-    assert task.spend(given) <= budget * (1 + 1e-7)
-    assert task.value(given) == pytest.approx(task.value(found.probabilities), rel=1e-7)
+    assert task.compute_mean_cost(given) <= budget * (1 + 1e-7)
+    assert task.compute_mean_response(given) == pytest.approx(task.compute_mean_response(found.probabilities), rel=1e-7)
 
 
 @pytest.mark.parametrize("kinds", [None, 1, 7])
@@ -68,7 +68,7 @@ def test_new_customers_cost_on_average_what_those_of_the_plan_do(goal: str, kind
         task, design, rule = explore(draw_curves(seed, kinds=kinds), 1.2, goal)
         spend, expected = (
             rule.probabilities(draw_curves(100 + seed, kinds=kinds), COSTS) @ COSTS,
-            task.spend(design.probabilities),
+            task.compute_mean_cost(design.probabilities),
         )
         assert 1.19 < expected <= 1.2
         off.append((spend.mean() - expected) / max(spend.std() * np.sqrt(2 / 2000), 1e-6))
@@ -85,7 +85,7 @@ def spread_slowly(levels: tuple[int, int, int], cost: Array, variance: Array, ru
     spread = np.sqrt(weight * np.maximum(variance, rule.floor))
 
     def given(a: float) -> Array:
-        return np.maximum(rule.least, spread / np.sqrt(a + (cost - cost.min())))
+        return np.maximum(rule.min_probability, spread / np.sqrt(a + (cost - cost.min())))
 
     return given(
         brentq(lambda a: given(a).sum() - 1, 1e-14, (len(cost) * spread.max() / 0.5) ** 2, xtol=1e-15, rtol=1e-14)
@@ -97,7 +97,7 @@ def test_the_compiled_step_is_the_formula(goal: str) -> None:
     rng, step = np.random.default_rng(3), load_exploration_kernel()
     for _ in range(200):
         K = int(rng.integers(2, 7))
-        plans = [RandomisedPriceRule(1.0)] * 3
+        plans = [EpsilonGreedyPriceRule(1.0)] * 3
         mix = rng.dirichlet(np.ones(K))
         rule = ExplorationRule(goal, rng.uniform(0.01, 0.5), plans[0], tuple(plans[1:]), tuple(mix), 1.0, 1.0, 1e-4)
         levels = tuple(int(k) for k in rng.integers(0, K, 3))

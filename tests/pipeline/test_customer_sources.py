@@ -20,7 +20,7 @@ from largesse.errors import InputError, LargesseError, OutputError
 from largesse.io import ScratchFile
 from largesse.pipeline import commands
 from largesse.pipeline.customer_sources import CustomerStream
-from largesse.pipeline.local_engine import LocalEngine, choose_sample_rows, make_random_keys
+from largesse.pipeline.local_engine import LocalEngine, choose_sample_rows, hash_row_numbers
 from largesse.policy import Policy
 from largesse.records import Array
 from support.folders import everything_in
@@ -342,8 +342,8 @@ def test_a_model_that_predicts_nonsense_is_refused(
 
 def test_a_sample_has_the_least_random_keys_which_are_spread_evenly() -> None:
     rows = np.arange(5000) + 7
-    assert np.array_equal(choose_sample_rows(rows, 300), np.sort(np.argsort(make_random_keys(rows))[:300]))
+    assert np.array_equal(choose_sample_rows(rows, 300), np.sort(np.argsort(hash_row_numbers(rows))[:300]))
     assert np.array_equal(choose_sample_rows(rows[:300], 300), np.arange(300))
-    keys = make_random_keys(np.arange(100_000)) / 2.0**64
+    keys = hash_row_numbers(np.arange(100_000)) / 2.0**64
     assert np.histogram(keys, bins=10, range=(0, 1))[0].min() > 9_700
     assert abs(np.corrcoef(keys[:-1], keys[1:])[0, 1]) < 0.01

@@ -13,7 +13,7 @@ import pytest
 from largesse.campaign.campaign_file import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline.commands import show_no_progress
-from largesse.pipeline.engine_protocol import Engine, PlanTarget
+from largesse.pipeline.engine_protocol import Engine, PlanOutputFile
 from largesse.pipeline.local_engine import LocalEngine
 from largesse.pipeline.scored_customer_plan import make_plan
 from largesse.policy import Policy
@@ -52,7 +52,7 @@ def planned_by(engine: Engine, shop: Path, customers: Path, features: Mapping[st
     opened, policy = engine.open_customers(campaign, str(customers), features), Policy(model, log.levels)
     with engine.score_customer_table(policy, opened, shop, show_no_progress) as scored:
         result = make_plan(campaign.spending(budget=2.0), policy, scored, show_no_progress)
-        counts = scored.write_plan_tables(result, [PlanTarget(shop / "plan.parquet")], show_no_progress)
+        counts = scored.write_plan_tables(result, [PlanOutputFile(shop / "plan.parquet")], show_no_progress)
     plan = pq.read_table(shop / "plan.parquet")
     assert counts.n == scored.n == len(plan)
     return plan

@@ -27,7 +27,7 @@ from largesse.levels import Levels
 from largesse.pipeline import customer_table_validation, open_engine, plan, run, run_on_spark
 from largesse.pipeline.commands import evaluate_plan, score_log, show_no_progress
 from largesse.pipeline.customer_sources import open_planned_customers
-from largesse.pipeline.engine_protocol import Engine, PlanTarget
+from largesse.pipeline.engine_protocol import Engine, PlanOutputFile
 from largesse.pipeline.local_engine import LocalEngine
 from largesse.pipeline.scored_customer_plan import make_plan
 from largesse.pipeline.spark import ClusterError, SparkEngine, check_spark, open_spark_session, spark_engine
@@ -78,7 +78,7 @@ def plan_with(engine: Engine, campaign: Campaign, model: Any, source: Any, folde
     opened, policy = engine.open_customers(campaign, source, KINDS), Policy(model, campaign.levels)
     with engine.score_customer_table(policy, opened, folder, show_no_progress) as scored:
         result = make_plan(campaign, policy, scored, show_no_progress)
-        counts = scored.write_plan_tables(result, [PlanTarget(folder / "plan.parquet")], show_no_progress)
+        counts = scored.write_plan_tables(result, [PlanOutputFile(folder / "plan.parquet")], show_no_progress)
     numbers = (
         result.plan.price,
         result.plan.value,

@@ -12,7 +12,7 @@ import pytest
 
 from largesse.allocation import allocate, expected_costs
 from largesse.data import log_from_arrays
-from largesse.evaluation import estimate_slider_budgets, make_study, summarise_study
+from largesse.evaluation import estimate_at_slider_budgets, make_study, summarise_study
 from largesse.io import to_json
 from largesse.levels import Levels
 from largesse.records import (
@@ -67,7 +67,7 @@ def make_run(*, binary: bool) -> SmallRun:
     study = make_study(log, Linear(), 2.5)
     fit = summarise_fit("Linear", describe_model("Linear"), CHOICES, log)
     judged = summarise_study(study)
-    records = (fit, summary, judged, estimate_slider_budgets(summary, judged))
+    records = (fit, summary, judged, estimate_at_slider_budgets(summary, judged))
     heading = (
         CampaignHeading("Autumn coupons", "€", 0)
         if binary

@@ -11,7 +11,7 @@ from largesse.allocation.constraints.constraint_types import Constraints
 from largesse.allocation.plan_and_frontier import allocate
 from largesse.allocation.price.upper_hulls import convert_to_kernel_arrays, find_cheapest_levels, find_hull_steps
 from largesse.errors import BudgetError
-from largesse.evaluation import choose_explaining_features, count_planned_levels, number_feature_groups, summarise_plan
+from largesse.evaluation import choose_explaining_features, count_planned_levels, index_feature_groups, summarise_plan
 from largesse.records import Array, Plan, PlanSummary
 
 
@@ -263,5 +263,5 @@ def summarise(
     rows = range(len(plan))[sample]
     shown = choose_explaining_features(features.take(list(rows)), plan.levels[sample])
     batch = (np.arange(len(plan)), curves, np.atleast_2d(costs))
-    counts = count_planned_levels(shown, number_feature_groups(shown, features), plan.levels, batch)
+    counts = count_planned_levels(shown, index_feature_groups(shown, features), plan.levels, batch)
     return summarise_plan(plan, labels, counts, shadow=plan.shadow)

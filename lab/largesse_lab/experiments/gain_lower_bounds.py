@@ -21,7 +21,7 @@ from largesse.data import convert_to_floats, find_feature_kind, group_column_val
 from largesse.errors import Problem, fail
 from largesse.evaluation import (
     RULE_GROUPS,
-    SimpleRule,
+    OneColumnRule,
     bound_policy_gains,
     compute_scores,
     crossfit_scores,
@@ -135,7 +135,7 @@ def _apply_plan_to_fresh_customers(scores: Scores, plan: HeldOutPlan, fresh: _Fr
     return policies
 
 
-def _apply_rule_to_fresh_customers(rule: SimpleRule, fresh: _FreshCustomers) -> Array:
+def _apply_rule_to_fresh_customers(rule: OneColumnRule, fresh: _FreshCustomers) -> Array:
     """Return the level probabilities (n, K) of new simulated customers under a simple rule."""
     return rule.shares[assign_fresh_groups(fresh.table.column(rule.column), fresh.customers.table.column(rule.column))]
 

@@ -19,10 +19,10 @@ from largesse.allocation import allocate
 from largesse.evaluation import (
     bound_policy_gains,
     compute_scores,
+    find_overlap_warnings,
     give_verdict,
     learn_one_column_rules,
     plan_each_fold,
-    warn_of_overlap,
 )
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, Estimate, HeldOutPredictions, Progress, Verdict
@@ -91,7 +91,7 @@ def record_verdicts_and_truth(
 ) -> list[dict[str, Any]]:
     """Return one record per budget: the verdict, and the true gains of the plan and its alternatives."""
     propensities = estimate_propensities(log.log, held.fold, seed)
-    scores, warnings = compute_scores(log.log, held, propensities), warn_of_overlap(log.log, propensities)
+    scores, warnings = compute_scores(log.log, held, propensities), find_overlap_warnings(log.log, propensities)
     records = []
     for budget in budgets:
         plan = plan_each_fold(scores, budget)

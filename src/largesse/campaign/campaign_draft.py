@@ -36,8 +36,8 @@ from largesse.data import (
     find_feature_kind,
     find_skip_reason,
     group_column_values,
+    index_distinct_values,
     means_no_incentive,
-    number_distinct_values,
     order_levels,
     parse_unambiguous_columns,
     read_table,
@@ -119,7 +119,7 @@ class TableProfile:
         known = np.isfinite(convert_to_floats(values)) if role == "response" else np.asarray(values.is_valid())
         rows, values = rows[known], values.filter(known)
         targets = (
-            [_make_indicator_columns(number_distinct_values(values))]
+            [_make_indicator_columns(index_distinct_values(values))]
             if role == "level"
             else _make_response_targets(convert_to_floats(values))
         )
@@ -139,7 +139,7 @@ class TableProfile:
         skip |= {column for role, column in guess.roles.items() if role not in ("cluster", "customer")}
         unit = find_assignment_unit(
             self.read,
-            number_distinct_values(self.read.column(level.name)),
+            index_distinct_values(self.read.column(level.name)),
             skip,
             [*self.columns.keys() - guess.left_out.keys()],
         )

@@ -14,8 +14,8 @@ from largesse.data import (
     convert_to_floats,
     decode_dictionary,
     find_feature_kind,
+    index_distinct_values,
     means_no_incentive,
-    number_distinct_values,
     split_words,
 )
 from largesse.records import Array
@@ -253,10 +253,10 @@ def find_columns_set_with_level(table: pa.Table, roles: Mapping[str, str], names
     """Return the columns that have one value for each level, each with the reason to exclude it."""
     if roles.get("level", "") not in table.column_names:
         return {}
-    level = number_distinct_values(table.column(roles["level"]))
+    level = index_distinct_values(table.column(roles["level"]))
     levels, companions = int(level.max(initial=-1)) + 1, {}
     for name in names:
-        code = number_distinct_values(table.column(name))
+        code = index_distinct_values(table.column(name))
         values = int(code.max(initial=-1)) + 1
         if 2 <= values <= levels and len(np.unique(level.astype(np.int64) * values + code)) == levels:
             companions[name] = SET_WITH_LEVEL

@@ -16,7 +16,7 @@ from largesse.report import print_error
 from largesse.version import __version__
 
 
-class Commands(TyperGroup):
+class CommandGroup(TyperGroup):
     """Command group whose help lists each command with its first sentence."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -28,7 +28,7 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Commands,
+    cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,

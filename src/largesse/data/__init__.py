@@ -15,7 +15,7 @@ from largesse.data.arrow_columns import index_words as index_words
 from largesse.data.arrow_columns import is_text_type as is_text_type
 from largesse.data.arrow_columns import list_example_values as list_example_values
 from largesse.data.assignment_unit_detection import find_assignment_unit as find_assignment_unit
-from largesse.data.assignment_unit_detection import number_distinct_values as number_distinct_values
+from largesse.data.assignment_unit_detection import index_distinct_values as index_distinct_values
 from largesse.data.column_binning import GroupingRule as GroupingRule
 from largesse.data.column_binning import ValueGroups as ValueGroups
 from largesse.data.column_binning import drop_empty_groups as drop_empty_groups
@@ -49,7 +49,7 @@ from largesse.data.propensity_checks import GivenPropensities as GivenPropensiti
 from largesse.data.propensity_checks import find_implausible_levels as find_implausible_levels
 from largesse.data.table_batches import FilePiece as FilePiece
 from largesse.data.table_batches import TableBatches as TableBatches
-from largesse.data.table_batches import bound_table_size as bound_table_size
+from largesse.data.table_batches import bound_value_and_row_counts as bound_value_and_row_counts
 from largesse.data.table_batches import open_batches as open_batches
 from largesse.data.table_batches import read_piece as read_piece
 from largesse.data.table_batches import split_into_pieces as split_into_pieces

@@ -70,12 +70,12 @@ def find_assignment_unit(
     fewest = min(candidate.groups for candidate in candidates)
     same = [candidate for candidate in candidates if candidate.groups <= MAX_GROUP_RATIO * fewest]
     chosen = min(same, key=lambda candidate: (candidate.rank, -candidate.groups))
-    code = number_distinct_values(table.column(chosen.name))
+    code = index_distinct_values(table.column(chosen.name))
     return AssignmentUnit(chosen.name, code, int(code.max()) + 1)
 
 
-def number_distinct_values(column: pa.ChunkedArray) -> Array:
-    """Number the distinct values of a column (n,) by first appearance; each missing value gets a number of its own."""
+def index_distinct_values(column: pa.ChunkedArray) -> Array:
+    """Return the index (n,) of each row's distinct value; each missing value gets an index of its own."""
     values = convert_to_comparable(column).combine_chunks().dictionary_encode()
     missing = np.asarray(values.indices.is_null())
     code = np.asarray(values.indices.fill_null(0), dtype=np.int64)
@@ -88,7 +88,7 @@ def _count_units(column: pa.ChunkedArray, level: Array) -> int:
     kind = find_feature_kind(column.type)
     if kind in ("nothing", "other"):
         return 0
-    code, K = number_distinct_values(column), int(level.max()) + 1
+    code, K = index_distinct_values(column), int(level.max()) + 1
     groups = int(code.max()) + 1
     if not max(MIN_UNITS, MIN_UNITS_PER_LEVEL * K) <= groups <= (1 - MIN_GROUPED_SHARE / 2) * len(code):
         return 0

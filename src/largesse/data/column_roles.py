@@ -50,7 +50,7 @@ class RoleSpec:
         return {self.named[role] for role in PLAIN_TEXT_ROLES if role in self.named} - {*(self.features or ())}
 
     @property
-    def texts(self) -> list[str]:
+    def columns_read_as_text(self) -> list[str]:
         """Names of the columns that stay text even if they hold digits only."""
         return [name for name, way in self.parse.items() if way == "text"]
 

@@ -53,10 +53,10 @@ class DelimitedSource:
         """Names and types of the columns of the text."""
         import pyarrow as pa
 
-        return pa.schema([(name, self.types[name]) for name in self.names]).with_metadata(self.note)
+        return pa.schema([(name, self.types[name]) for name in self.names]).with_metadata(self.encoding_metadata)
 
     @property
-    def note(self) -> dict[bytes, bytes] | None:
+    def encoding_metadata(self) -> dict[bytes, bytes] | None:
         """Schema metadata that names the guessed encoding; None for UTF-8."""
         name = ENCODING_NAMES.get(self.encoding)
         if name is None:
@@ -131,7 +131,7 @@ def read_delimited_text(text: DelimitedSource) -> pa.Table:
     if text.may_be_western and _has_binary_columns(table.schema):
         return read_delimited_text(text.in_western)
     _refuse_binary_columns(table.schema)
-    return table.replace_schema_metadata(text.note)
+    return table.replace_schema_metadata(text.encoding_metadata)
 
 
 def _has_binary_columns(schema: pa.Schema) -> bool:

@@ -135,7 +135,7 @@ class Encoder:
             [learnt.encode(table.column(learnt.name)) for learnt in self.columns], table.num_rows
         )
 
-    def plain(self, table: pa.Table) -> dict[str, Array]:
+    def read_raw_features(self, table: pa.Table) -> dict[str, Array]:
         """Return the unencoded features of a table as one array (n,) per feature."""
         self.check(table)
         return make_raw_arrays(table, self.kinds)

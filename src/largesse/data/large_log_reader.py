@@ -25,7 +25,7 @@ from largesse.data.arrow_columns import (
     is_number_type,
 )
 from largesse.data.column_roles import RoleSpec, read_role_columns
-from largesse.data.table_batches import TableBatches, bound_table_size, open_batches
+from largesse.data.table_batches import TableBatches, bound_value_and_row_counts, open_batches
 from largesse.data.table_checks import TableChecker
 from largesse.data.table_reader import check_column_names, list_reading_notes, read_memory_limit
 from largesse.data.text_parsing import (
@@ -64,10 +64,10 @@ def read_large_log(source: Any, spec: RoleSpec, most_rows: int | str, seed: int 
     """
     refuse("log", find_row_limit_problems(most_rows, "most_rows"))
     cells = FIT_MEMORY_SHARE * read_memory_limit() / FIT_BYTES_PER_NUMBER
-    max_cells, max_rows = bound_table_size(source, "log")
+    max_cells, max_rows = bound_value_and_row_counts(source, "log")
     if max_cells <= cells / max(ENCODED_WIDTHS.values()) if isinstance(most_rows, str) else max_rows <= most_rows:
         return None
-    batches = open_batches(source, what="log", plain=spec.plain_text_columns, texts=spec.texts)
+    batches = open_batches(source, what="log", plain=spec.plain_text_columns, texts=spec.columns_read_as_text)
     width = sum(ENCODED_WIDTHS.get(find_feature_kind(field.type), 1) for field in batches.schema)
     max_sample = int(cells / max(width, 1)) if isinstance(most_rows, str) else int(most_rows)
     if batches.rows <= max_sample:
@@ -145,8 +145,7 @@ def _check_first_pass(batches: TableBatches, spec: RoleSpec, first_pass: _FirstP
                 problems += first_pass.readings[name].problems
             columns.append(pa.chunked_array([pa.nulls(batches.rows)]))
     stand_ins = {
-        name: summarise_as_short_column(profile, first_pass.readings[name])
-        for name, profile in first_pass.profiles.items()
+        name: make_stand_in_column(profile, first_pass.readings[name]) for name, profile in first_pass.profiles.items()
     }
     check = TableChecker(pa.Table.from_arrays(columns, names=names), problems, notes, stand_ins)
     log = read_role_columns(check, spec)
@@ -422,7 +421,7 @@ def convert_feature_column(column: pa.ChunkedArray, reading: FeatureNotation) ->
     return converted.cast(pa.date32() if dates else pa.float64())
 
 
-def summarise_as_short_column(profile: ColumnProfile, reading: FeatureNotation) -> pa.ChunkedArray:
+def make_stand_in_column(profile: ColumnProfile, reading: FeatureNotation) -> pa.ChunkedArray:
     """Return a short column that passes or fails the same checks as the whole column."""
     import pyarrow as pa
 

@@ -95,7 +95,7 @@ def read_log(
     spec = make_role_spec(Levels(levels) if isinstance(levels, Mapping) else levels, {**roles})
     if most_rows is not None and (large := read_large_log(source, spec, most_rows, seed)) is not None:
         return replace(large, response_value=response_value)
-    texts = dict.fromkeys(spec.texts, "text")
+    texts = dict.fromkeys(spec.columns_read_as_text, "text")
     if isinstance(source, TableBatches):
         source = source.read_all()
     table = read_table(source, what="log", plain=spec.plain_text_columns, parse=texts)

@@ -108,7 +108,7 @@ def open_batches(
     return TableBatches(schema, rows, partial(_read_all_files, parts, schema, what, plain))
 
 
-def bound_table_size(source: Any, what: str = "table") -> tuple[float, float]:
+def bound_value_and_row_counts(source: Any, what: str = "table") -> tuple[float, float]:
     """Return upper bounds of a table's numbers of values and rows, without reading the table."""
     if isinstance(source, TableBatches):
         return source.rows * len(source.schema), source.rows

@@ -73,7 +73,7 @@ class NumberNotation:
     share: float = 1.0  # of the words that are numbers
 
     @property
-    def certain(self) -> bool:
+    def is_unambiguous(self) -> bool:
         """True if every text is a number in exactly one notation."""
         return not self.odd and (self.way in GROUP_MARKS or (self.way == "plain" and bool(self.unit)))
 
@@ -239,7 +239,7 @@ def detect_word_notation(name: str, words: list[str], some_words: Sequence[str])
         return _detect_date_notation(name, words)
     style = detect_number_notation(words)
     example = words[0]
-    if style.certain:
+    if style.is_unambiguous:
         way = style.way if style.way in GROUP_MARKS else "decimal point"
         how = NOTATIONS[way] if style.way in GROUP_MARKS else "numbers"
         unit = f" in {style.unit}" if style.unit else ""
@@ -407,7 +407,7 @@ def suggest_notations(column: pa.ChunkedArray) -> NotationSuggestion | None:
         way = detect_date_order(words)
         return NotationSuggestion((way,) if way else ("day first", "month first"), words[0])
     style = detect_number_notation(words)
-    if style.certain:
+    if style.is_unambiguous:
         plain = "percent" if style.unit == "%" else "number"
         return NotationSuggestion((style.way if style.way in GROUP_MARKS else plain,), words[0])
     if style.way == "ambiguous" and not style.odd:

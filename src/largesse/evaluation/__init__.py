@@ -6,7 +6,7 @@ computed once. `crossfit_scores` turns a log and a model into `Scores`, and ever
 robust is the default. `doctor` checks a log before any model is fitted. `bound_policy_gains` compares a policy with a simple rule
 (`learn_one_column_rules`) and bounds the gain of either over the best uniform mix. `estimate_profit_by_budget` finds the most
 profitable budget. `measure_spend_by_price` estimates the real cost of plans where costs depend on customers' responses.
-`summarise_plan`, `summarise_study` and `estimate_slider_budgets` make the records of a run. `give_verdict` combines the evidence of
+`summarise_plan`, `summarise_study` and `estimate_at_slider_budgets` make the records of a run. `give_verdict` combines the evidence of
 model and log on a plan into a probability and a recommendation.
 """
 
@@ -31,10 +31,10 @@ from largesse.evaluation.frontier_estimate import plan_at_budgets as plan_at_bud
 from largesse.evaluation.frontier_estimate import plan_each_fold as plan_each_fold
 from largesse.evaluation.influence_functions import join_intervals as join_intervals
 from largesse.evaluation.log_checks import doctor as doctor
+from largesse.evaluation.log_checks import find_overlap_warnings as find_overlap_warnings
 from largesse.evaluation.log_checks import measure_explained_share as measure_explained_share
-from largesse.evaluation.log_checks import warn_of_overlap as warn_of_overlap
 from largesse.evaluation.one_column_rule import RULE_GROUPS as RULE_GROUPS
-from largesse.evaluation.one_column_rule import SimpleRule as SimpleRule
+from largesse.evaluation.one_column_rule import OneColumnRule as OneColumnRule
 from largesse.evaluation.one_column_rule import learn_one_column_rules as learn_one_column_rules
 from largesse.evaluation.partial_identification import find_value_bounds as find_value_bounds
 from largesse.evaluation.plan_explanation import measure_decision_importance as measure_decision_importance
@@ -44,7 +44,7 @@ from largesse.evaluation.plan_summary import PlanAverages as PlanAverages
 from largesse.evaluation.plan_summary import PlanCounts as PlanCounts
 from largesse.evaluation.plan_summary import choose_explaining_features as choose_explaining_features
 from largesse.evaluation.plan_summary import count_planned_levels as count_planned_levels
-from largesse.evaluation.plan_summary import number_feature_groups as number_feature_groups
+from largesse.evaluation.plan_summary import index_feature_groups as index_feature_groups
 from largesse.evaluation.plan_summary import summarise_plan as summarise_plan
 from largesse.evaluation.policy_estimates import bootstrap_value_and_spend as bootstrap_value_and_spend
 from largesse.evaluation.policy_estimates import estimate_each_level as estimate_each_level
@@ -67,7 +67,7 @@ from largesse.evaluation.policy_gain_bounds import bound_policy_gains as bound_p
 from largesse.evaluation.profit_estimate import estimate_profit as estimate_profit
 from largesse.evaluation.profit_estimate import estimate_profit_by_budget as estimate_profit_by_budget
 from largesse.evaluation.spend_by_price import measure_spend_by_price as measure_spend_by_price
-from largesse.evaluation.study_estimation import estimate_slider_budgets as estimate_slider_budgets
+from largesse.evaluation.study_estimation import estimate_at_slider_budgets as estimate_at_slider_budgets
 from largesse.evaluation.study_estimation import interpolate_at_budget as interpolate_at_budget
 from largesse.evaluation.study_estimation import make_study as make_study
 from largesse.evaluation.study_estimation import make_study_from_scores as make_study_from_scores

@@ -58,7 +58,7 @@ def is_level_array(policy: Array) -> bool:
     return policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer)
 
 
-def weight_log_rows(
+def make_estimator_rows(
     curves: Array, level: Array, outcome: Array, propensity: Array, policy: Array, weight: Array | None = None
 ) -> EstimatorRows:
     """Compute the importance ratio and the residual of each logged row under a policy.
@@ -96,16 +96,18 @@ def restrict_policy_to_support(scores: Scores, policy: Array) -> Array:
     )
 
 
-def weight_responses(scores: Scores, policy: Array) -> EstimatorRows:
+def make_response_rows(scores: Scores, policy: Array) -> EstimatorRows:
     """Compute the importance ratios and the response residuals of a scored log under a policy."""
     policy = restrict_policy_to_support(scores, policy)
-    return weight_log_rows(scores.curves, scores.level, scores.response, scores.propensity, policy, scores.weight)
+    return make_estimator_rows(scores.curves, scores.level, scores.response, scores.propensity, policy, scores.weight)
 
 
-def weight_costs(scores: Scores, policy: Array) -> EstimatorRows:
+def make_cost_rows(scores: Scores, policy: Array) -> EstimatorRows:
     """Compute the importance ratios and the cost residuals of a scored log under a policy."""
     policy = restrict_policy_to_support(scores, policy)
-    return weight_log_rows(scores.expected_costs, scores.level, scores.paid, scores.propensity, policy, scores.weight)
+    return make_estimator_rows(
+        scores.expected_costs, scores.level, scores.paid, scores.propensity, policy, scores.weight
+    )
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ class PolicyInfluence(NamedTuple):
         """Return the influence on the differences in value and spend from another policy."""
         return PolicyInfluence(self.value - other.value, self.spend - other.spend)
 
-    def profit(self, response_value: float) -> Influence:
+    def measure_profit_influence(self, response_value: float) -> Influence:
         """Return the influence on the profit: response value × value − spend."""
         return self.value * response_value - self.spend
 

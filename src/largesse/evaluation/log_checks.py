@@ -82,12 +82,12 @@ def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
     (True, 'fine')
     """
     fold = assign_folds(log, folds, seed)
-    features = encode_log_without_propensities(log, seed, fold)
+    features = encode_log_if_propensities_unknown(log, seed, fold)
     propensities = estimate_propensities(log, fold, seed, features)
     return check_log(log, propensities, features, seed)
 
 
-def encode_log_without_propensities(log: Log, seed: int = 0, fold: Array | None = None) -> PropensityFeatures | None:
+def encode_log_if_propensities_unknown(log: Log, seed: int = 0, fold: Array | None = None) -> PropensityFeatures | None:
     """Encode the features of a log unless its propensities are given; otherwise return None."""
     return encode_propensity_features(log, seed=seed, fold=fold) if log.propensity is None else None
 
@@ -151,7 +151,7 @@ def check_log(
     )
 
 
-def warn_of_overlap(log: Log, propensities: Propensities) -> tuple[Finding, ...]:
+def find_overlap_warnings(log: Log, propensities: Propensities) -> tuple[Finding, ...]:
     """Return warnings about levels with too few rows, and about estimated propensities."""
     findings = [
         *_check_levels(log.levels.titles, *measure_level_overlap(log, propensities.own)),

@@ -30,7 +30,7 @@ SPEND_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class SimpleRule:
+class OneColumnRule:
     """Level probabilities for each group of one column."""
 
     column: str
@@ -52,15 +52,15 @@ class SimpleRule:
 
 
 @dataclass(frozen=True, eq=False)
-class FoldRules:
+class OneColumnRulesByFold:
     """One-column rules learnt for each fold on the other folds, and the rule learnt on all rows."""
 
-    whole: SimpleRule
-    folds: tuple[SimpleRule, ...]
+    whole: OneColumnRule
+    folds: tuple[OneColumnRule, ...]
     policy: Array  # (n, K) the probabilities of each row's levels, by its own fold's rule
 
 
-def learn_one_column_rules(log: Log, scores: Scores, policy: Array) -> FoldRules | None:
+def learn_one_column_rules(log: Log, scores: Scores, policy: Array) -> OneColumnRulesByFold | None:
     """Learn one-column rules with the same expected cost as a policy; return None without a usable column."""
     rows, table = _sample_rows(log)
     grouped = {name: group_column_values(table.column(name), RULE_GROUPS) for name in table.column_names}
@@ -81,9 +81,9 @@ def learn_one_column_rules(log: Log, scores: Scores, policy: Array) -> FoldRules
         groups = grouped[name]
         code, spend = groups.code[part], _predict_spend(scores, policy, part)
         mass, value, cost = _average_groups(code, len(groups.labels), scores, part)
-        rules.append(SimpleRule(name, groups.labels, allocate_to_groups(value, cost, mass, spend)))
+        rules.append(OneColumnRule(name, groups.labels, allocate_to_groups(value, cost, mass, spend)))
         probabilities[part] = rules[-1].shares[code]  # all rows come first: their folds overwrite them
-    return FoldRules(rules[0], tuple(rules[1:]), probabilities)
+    return OneColumnRulesByFold(rules[0], tuple(rules[1:]), probabilities)
 
 
 def _sample_rows(log: Log) -> tuple[Array, pa.Table]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.evaluation.randomisation_check import number_randomised_units
+from largesse.evaluation.randomisation_check import find_randomised_units
 from largesse.propensity import PropensityFeatures
 from largesse.records import MIN_LEVEL_ROWS, Array, Log, Overlap
 from largesse.stats import effective_sample_size, t_quantile
@@ -88,7 +88,7 @@ def _bound_chance_differences(
     Levels were given to units: groups of rows, or single rows. A level's mean has the variance of the units' sums of deviations,
     divided by the effective number of units at the level, less the part of the finite set of units that has the level.
     """
-    numbered = number_randomised_units(level, group)
+    numbered = find_randomised_units(level, group)
     code = np.arange(len(level)) if numbered is None else numbered
     units = int(code.max()) + 1
     mean = np.average(X, axis=0, weights=plain)

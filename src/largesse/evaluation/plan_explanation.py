@@ -161,13 +161,13 @@ def measure_decision_importance(
 # -- changes from the logged levels -----------------------------------------------------------------------------------
 
 
-def measure_policy_changes(scores: Scores, policy: Array) -> LoggedPolicyChanges:
+def measure_changes_from_logged_levels(scores: Scores, policy: Array) -> LoggedPolicyChanges:
     """Estimate the change in value and spend from the logged levels to a policy, by level.
 
     >>> from largesse.evaluation import crossfit_scores
     >>> from largesse.worlds import simulate
     >>> log = simulate("averaged", n=500, seed=1).log
-    >>> changes = measure_policy_changes(crossfit_scores(log), np.full(500, 3))
+    >>> changes = measure_changes_from_logged_levels(crossfit_scores(log), np.full(500, 3))
     >>> [change.level for change in changes.levels], sum(move.rows for move in changes.moves)
     ([3], 500)
     """

@@ -90,7 +90,7 @@ def choose_explaining_features(features: pa.Table, levels: Array) -> tuple[Group
     return tuple(GroupedFeature(name, grouping) for _, name, grouping in candidates[:MAX_SUMMARY_FEATURES])
 
 
-def number_feature_groups(features: Sequence[GroupedFeature], table: pa.Table) -> tuple[Array, int]:
+def index_feature_groups(features: Sequence[GroupedFeature], table: pa.Table) -> tuple[Array, int]:
     """Return each customer's group numbers, by feature and overall (n, features + 1), and the number of groups."""
     starts = np.cumsum([0, *(len(feature.grouping.labels) for feature in features)])
     codes = [feature.grouping.assign_groups(table.column(feature.feature)) for feature in features]

@@ -20,9 +20,9 @@ from largesse.evaluation.estimators import (
     EstimatorRows,
     compute_weighted_mean,
     is_level_array,
+    make_cost_rows,
+    make_response_rows,
     restrict_policy_to_support,
-    weight_costs,
-    weight_responses,
 )
 from largesse.evaluation.influence_functions import (
     Influence,
@@ -67,8 +67,8 @@ def measure_policy_influence(scores: Scores, policy: Array, estimator: str = "dr
             make_estimator_influence(spend, _weight_rows_without_curves(scores, policy, scores.paid), nonzero_costs),
         )
     value, paid = (
-        measure_estimator_influence(weight_responses(scores, policy), estimator, nonzero),
-        weight_costs(scores, policy),
+        measure_estimator_influence(make_response_rows(scores, policy), estimator, nonzero),
+        make_cost_rows(scores, policy),
     )
     return PolicyInfluence(
         value, Influence(paid.direct) if known else measure_estimator_influence(paid, estimator, nonzero_costs)
@@ -143,7 +143,7 @@ def _find_nonzero_costs(scores: Scores, nonzero: NonzeroResponses | None) -> Non
 
 def count_if_few_nonzero_responses(scores: Scores, policy: Array) -> int | None:
     """Return the number of nonzero responses behind a policy's estimate if it is too small; otherwise None."""
-    tail = weigh_nonzero_outcomes(weight_responses(scores, policy), find_nonzero_responses(scores.response))
+    tail = weigh_nonzero_outcomes(make_response_rows(scores, policy), find_nonzero_responses(scores.response))
     return None if tail is None else count_tail_rows_if_few(tail)
 
 
@@ -175,11 +175,11 @@ def bootstrap_value_and_spend(
             EstimateTerms(_average_scores(scores.costs, policy)),
         ]
     else:
-        paid = weight_costs(scores, policy)
+        paid = make_cost_rows(scores, policy)
         make_terms = ESTIMATORS[estimator].terms
         # Known costs need no estimator.
         spend = make_terms(paid) if paid.residual.any() else EstimateTerms(paid.direct)
-        terms = [make_terms(weight_responses(scores, policy)), spend]
+        terms = [make_terms(make_response_rows(scores, policy)), spend]
     if response_value is not None:
         value, spend = terms
         terms.append(
@@ -345,8 +345,8 @@ def _make_reference(
     if response_value is None:
         return reference
     # At the same spend, profits differ as values do.
-    more = change.profit(response_value) if gain is None else gain * response_value
-    profit = estimate_from_influence(scores, other.profit(response_value))
+    more = change.measure_profit_influence(response_value) if gain is None else gain * response_value
+    profit = estimate_from_influence(scores, other.measure_profit_influence(response_value))
     return replace(reference, profit=profit, profit_difference=estimate_from_influence(scores, more))
 
 

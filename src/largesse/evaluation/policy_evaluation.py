@@ -32,8 +32,8 @@ from largesse.evaluation.influence_functions import join_intervals
 from largesse.evaluation.log_checks import (
     check_log,
     describe_unsupported_cells,
-    encode_log_without_propensities,
-    warn_of_overlap,
+    encode_log_if_propensities_unknown,
+    find_overlap_warnings,
 )
 from largesse.evaluation.one_column_rule import learn_one_column_rules
 from largesse.evaluation.partial_identification import widen_for_unsupported_levels
@@ -152,7 +152,7 @@ def evaluate(
     cells = find_unsupported_cells(log, seed) if cells is None else cells
     supported = mark_supported_levels(cells, log)
     warnings = (
-        *warn_of_overlap(log, propensities),
+        *find_overlap_warnings(log, propensities),
         *_warn_of_unsupported_levels(log, candidate.policy, scores, cells, supported),
     )
     if learnt:
@@ -221,7 +221,7 @@ def score_and_check_log(
     with report_to(progress):
         if progress is not None:
             start_stage("examining the log", len(log))
-        features = encode_log_without_propensities(log, seed, held.fold)
+        features = encode_log_if_propensities_unknown(log, seed, held.fold)
         with subrange(0.0, 0.8):
             propensities = propensities or estimate_propensities(log, held.fold, seed, features)
         scores, checkup = compute_scores(log, held, propensities), check_log(log, propensities, features, seed)

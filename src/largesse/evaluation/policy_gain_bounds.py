@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.evaluation.estimators import compute_weighted_mean, weight_responses
+from largesse.evaluation.estimators import compute_weighted_mean, make_response_rows
 from largesse.evaluation.frontier_estimate import find_band_critical_value, sum_by_unit
-from largesse.evaluation.one_column_rule import FoldRules
+from largesse.evaluation.one_column_rule import OneColumnRulesByFold
 from largesse.evaluation.policy_estimates import (
     compare_with_best_mix,
     estimate_from_influence,
@@ -33,7 +33,7 @@ def bound_policy_gains(
     log: Log,
     scores: Scores,
     policy: Array,
-    rules: FoldRules | None,
+    rules: OneColumnRulesByFold | None,
     *,
     estimator: str = "dr",
     learnt: bool = False,
@@ -74,7 +74,7 @@ def bound_policy_gains(
         profit = (
             None
             if log.response_value is None
-            else estimate_from_influence(scores, influence.profit(log.response_value))
+            else estimate_from_influence(scores, influence.measure_profit_influence(log.response_value))
         )
         guaranteed = None if reason else _bound_value_from_below(scores, option, policy_folds, len(policies))
         bound = _bound_gain(gain, critical_value)
@@ -99,7 +99,7 @@ def _bound_gain(gain: Estimate, critical_value: float) -> float | None:
 
 def _bound_value_from_below(scores: Scores, policy: Array, parts: int, options: int) -> float:
     """Return a lower confidence bound of a policy's value from importance-weighted responses."""
-    rows = weight_responses(scores, policy)
+    rows = make_response_rows(scores, policy)
     terms = np.maximum(rows.ratio * rows.outcome, 0.0)
     return bound_mean_from_below(
         terms, scores.weight, scores.cluster, coverage=1 - (1 - COVERAGE) / options, parts=parts

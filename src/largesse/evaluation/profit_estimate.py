@@ -38,7 +38,7 @@ def estimate_profit(
     value_gain = change.value * response_value
     return Profit(
         response_value,
-        estimate_from_influence(scores, policy.profit(response_value)),
+        estimate_from_influence(scores, policy.measure_profit_influence(response_value)),
         estimate_from_influence(scores, value_gain - change.spend),
         estimate_ratio(scores, value_gain, change.spend),
     )
@@ -58,7 +58,7 @@ def estimate_profit_by_budget(
     contributions = np.empty((len(range(units)[sample]), len(plans)), dtype=np.float32)
     estimates = []
     for j, plan in enumerate(plans):
-        profit = measure_policy_influence(scores, plan.policy, estimator).profit(response_value)
+        profit = measure_policy_influence(scores, plan.policy, estimator).measure_profit_influence(response_value)
         estimates.append(estimate_from_influence(scores, profit))
         contributions[:, j] = sum_by_unit(scores, profit.values - estimates[-1].estimate)[sample]
     profits = np.array([estimate.estimate for estimate in estimates])

@@ -46,7 +46,7 @@ def run_independence_test(
     rng = np.random.default_rng(seed)
     Z = standardise(X)
     kernels, of = [Z, _make_fourier_features(Z, rng)], "row"
-    if (unit := number_randomised_units(level, cluster)) is not None:  # levels were assigned to whole clusters
+    if (unit := find_randomised_units(level, cluster)) is not None:  # levels were assigned to whole clusters
         of, level = "cluster", _find_modal_values(level, unit)
         strata = None if strata is None else _find_modal_values(strata, unit)
         kernels = [_average_clusters(kernel, unit) for kernel in kernels]
@@ -67,10 +67,10 @@ def run_independence_test(
     return IndependenceTest(p, float(statistics[0, 0] / max(statistics[0, 1:].mean(), 1e-300)), len(level), of, sampled)
 
 
-def number_randomised_units(level: Array, group: Array | None) -> Array | None:
-    """Number the groups (n,) to which levels were assigned; return None if levels vary within groups.
+def find_randomised_units(level: Array, group: Array | None) -> Array | None:
+    """Return the index (n,) of the group to which each level was assigned; None if levels vary within groups.
 
-    >>> number_randomised_units(np.array([1, 1, 0]), np.array([7, 7, 3])), number_randomised_units(np.array([1, 0, 0]), np.array([7, 7, 3]))
+    >>> find_randomised_units(np.array([1, 1, 0]), np.array([7, 7, 3])), find_randomised_units(np.array([1, 0, 0]), np.array([7, 7, 3]))
     (array([1, 1, 0]), None)
     """
     if group is None:
@@ -93,7 +93,7 @@ def find_randomised_strata(
 
     `features` and their encoding X (n, p) are those of the rows; rows of a `group` (n,) got their levels together.
     """
-    unit = number_randomised_units(level, group)
+    unit = find_randomised_units(level, group)
     level_of = level if unit is None else _find_modal_values(level, unit)
     scored = []
     for name in features.column_names:

@@ -12,7 +12,7 @@ import numpy as np
 
 from largesse.allocation import BUDGET_CONFIDENCE
 from largesse.evaluation.crossfitted_scores import predict_out_of_fold
-from largesse.evaluation.estimators import ESTIMATORS, weight_responses
+from largesse.evaluation.estimators import ESTIMATORS, make_response_rows
 from largesse.evaluation.frontier_estimate import (
     FoldPlanner,
     add_budget_to_grid,
@@ -27,7 +27,7 @@ from largesse.evaluation.influence_functions import estimate_with_every_estimato
 from largesse.evaluation.level_mean_responses import estimate_curves_by_feature
 from largesse.evaluation.one_column_rule import learn_one_column_rules
 from largesse.evaluation.partial_identification import widen_for_unsupported_levels
-from largesse.evaluation.plan_explanation import explain_decisions, measure_policy_changes
+from largesse.evaluation.plan_explanation import explain_decisions, measure_changes_from_logged_levels
 from largesse.evaluation.policy_evaluation import (
     PolicyToEvaluate,
     check_estimator_and_interval,
@@ -146,13 +146,13 @@ def make_study_from_scores(
         evaluation=replace(evaluation, verdict=verdict),
         frontier=points,
         cost_curve=estimate_qini_curve(scores, plans, [point.spend.estimate for point in points], estimator),
-        estimates=estimate_with_every_estimator(weight_responses(scores, plan.policy), log.cluster),
+        estimates=estimate_with_every_estimator(make_response_rows(scores, plan.policy), log.cluster),
         mean_curve=scores.weight @ scores.curves / scores.weight.sum(),
         checkup=checkup,
         spending=None if spending is None else spending.curve_of_all_folds,
         best=best,
         safety=safety,
-        transitions=measure_policy_changes(scores, plan.policy),
+        transitions=measure_changes_from_logged_levels(scores, plan.policy),
         why=explain_decisions(log, scores, plan, shuffled),
         groups=estimate_curves_by_feature(log, scores, plan.levels),
         protected=compare_protected_groups(log, scores, plan.policy, estimator),
@@ -213,7 +213,7 @@ def _require_verdict(study: Study) -> Verdict:
     return study.evaluation.verdict
 
 
-def estimate_slider_budgets(plan: PlanSummary, study: StudySummary) -> SliderSummary:
+def estimate_at_slider_budgets(plan: PlanSummary, study: StudySummary) -> SliderSummary:
     """Estimate the plan's value, gain and profit at every budget of the report's slider."""
     return SliderSummary(
         frontier=SliderEstimates(tuple(interpolate_at_budget(study, stop.budget) for stop in plan.frontier.stops)),

@@ -27,7 +27,7 @@ import numpy as np
 
 from largesse.allocation import copy_supported_values, expected_costs, map_to_supported_levels, mix_two_levels
 from largesse.evaluation.estimators import is_level_array
-from largesse.evaluation.one_column_rule import FoldRules
+from largesse.evaluation.one_column_rule import OneColumnRulesByFold
 from largesse.evaluation.policy_estimates import (
     compare_with_best_mix,
     estimate_from_influence,
@@ -72,7 +72,7 @@ def give_verdict(
     log: Log,
     scores: Scores,
     policy: Array,
-    rules: FoldRules | None,
+    rules: OneColumnRulesByFold | None,
     safety: PolicyGainBounds,
     warnings: Sequence[Finding] = (),
     *,

@@ -22,7 +22,7 @@ MAX_DRAWS, DRAWS_AT_ONCE = 512, 8
 SUM_ROUNDING = 1e-12  # relative error of a total cost
 
 
-def measure_cost_deviation(probabilities: Array, costs: Array) -> float:
+def compute_cost_standard_deviation(probabilities: Array, costs: Array) -> float:
     """Return the standard deviation of the total cost of randomly drawn levels."""
     mean = (probabilities * costs).sum(axis=1)
     variance = (probabilities * costs**2).sum(axis=1) - mean**2

@@ -21,8 +21,8 @@ import numpy as np
 
 from largesse.allocation import Constraints, allocate, mix_two_levels
 from largesse.errors import BudgetError, Problem
-from largesse.exploration.budget_constrained_draw import RESERVE, measure_cost_deviation
-from largesse.exploration.randomised_price_rule import compute_remaining_budget, mix_in_uniform_levels
+from largesse.exploration.budget_constrained_draw import RESERVE, compute_cost_standard_deviation
+from largesse.exploration.epsilon_greedy_price_rule import compute_remaining_budget, mix_in_uniform_levels
 from largesse.records import Array, Plan
 
 GOALS = ("evaluation", "learning")
@@ -75,11 +75,11 @@ class ExplorationTask:
         noise = np.divide(contrast**2 * self.variance, probabilities, out=np.zeros(contrast.shape), where=needed)
         return float(np.sqrt((effect.var() + noise.sum(axis=1).mean()) / len(effect)))
 
-    def value(self, probabilities: Array) -> float:
+    def compute_mean_response(self, probabilities: Array) -> float:
         """Return the expected response per customer under level probabilities (n, K)."""
         return float((probabilities * self.curves).sum(axis=1).mean())
 
-    def spend(self, probabilities: Array) -> float:
+    def compute_mean_cost(self, probabilities: Array) -> float:
         """Return the expected cost per customer under level probabilities (n, K)."""
         return float((probabilities * self.costs).sum(axis=1).mean())
 
@@ -135,7 +135,7 @@ def design_exploration(task: ExplorationTask, rate: float, goal: str = "evaluati
     spread = np.sqrt(weight * task.variance) * task.allowed
     terms = np.stack([-task.curves, task.costs])
     # The drawn levels cost more or less than expected: a reserve keeps them within the budget.
-    reserve = RESERVE * measure_cost_deviation(random, task.costs) / len(random)
+    reserve = RESERVE * compute_cost_standard_deviation(random, task.costs) / len(random)
     # The prices that are right where little is explored.
     lost = np.maximum((task.planned * task.net_value).sum(axis=1, keepdims=True) - task.net_value, 0.0)
     price = (float((spread * np.sqrt(lost)).sum(axis=1).mean()) / loss) ** 2 if loss > 0 else 0.0
@@ -175,7 +175,7 @@ def _explore_at_random(task: ExplorationTask, rate: float) -> tuple[Array, float
     rest = compute_remaining_budget(cheapest, random, task.plan.budget, rate)
     levels = allocate(task.curves, task.costs, rest).levels
     mixed = mix_in_uniform_levels(np.eye(task.curves.shape[1])[levels], rate)
-    return mixed, max(task.plan.value - task.value(mixed), 0.0)
+    return mixed, max(task.plan.value - task.compute_mean_response(mixed), 0.0)
 
 
 def _reduce_to_budget(probabilities: Array, task: ExplorationTask, budget: float) -> Array:
@@ -187,8 +187,8 @@ def _reduce_to_budget(probabilities: Array, task: ExplorationTask, budget: float
     K = probabilities.shape[1]
     cheapest = np.eye(K)[np.where(task.allowed, task.costs, np.inf).argmin(axis=1)]
     rounding = (probabilities.size + 8) * np.finfo(np.float64).eps  # two sums of as many floats differ by no more
-    spend = task.spend(probabilities)
-    room = spend - task.spend(cheapest)
+    spend = task.compute_mean_cost(probabilities)
+    room = spend - task.compute_mean_cost(cheapest)
     if spend <= budget * (1 - rounding) or room <= rounding * spend:
         return probabilities
     share = (spend - budget * (1 - 2 * rounding)) / room

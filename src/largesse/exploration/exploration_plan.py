@@ -27,7 +27,7 @@ from largesse.exploration.exploration_rule import ExplorationRule, find_explorat
 from largesse.exploration.response_variance import ResponseVariance
 from largesse.records import (
     Array,
-    ConfirmatoryExploration,
+    ConfirmatoryExplorationSize,
     DesignPrecision,
     DrawnLevels,
     Exploration,
@@ -135,7 +135,7 @@ def plan_exploration(
 
 def find_confirmatory_exploration(
     scores: Scores, verdict: Verdict, rows: int, budget: float, variance: ResponseVariance, seed: int = 0
-) -> ConfirmatoryExploration | None:
+) -> ConfirmatoryExplorationSize | None:
     """Find an exploration of small loss, and the size of its log that would confirm the plan's expected gain.
 
     The rate is the largest that gives up at most a part of the expected gain. None if the verdict is settled or favours
@@ -157,14 +157,18 @@ def find_confirmatory_exploration(
             log_se = plan.log.se * math.sqrt(rows / len(places))  # of as many rows as those of the design
             customers = verdict.needed_rows * (found.gain_se / log_se) ** 2
             money = found.money if math.isfinite(found.money) else None
-            return ConfirmatoryExploration(rate, customers, found.given_up, money) if math.isfinite(customers) else None
+            return (
+                ConfirmatoryExplorationSize(rate, customers, found.given_up, money)
+                if math.isfinite(customers)
+                else None
+            )
     return None
 
 
 def _measure_precision(name: str, task: ExplorationTask, probabilities: Array) -> DesignPrecision:
     """Return the cost of level probabilities (n, K), and the precision of the resulting log."""
-    value = task.value(probabilities)
+    value = task.compute_mean_response(probabilities)
     lost = max(task.plan.value - value, 0.0)
     money = lost / task.plan.price if task.plan.price > 0 else float("nan")
     errors = [task.predict_se(part, probabilities) for part in (task.planned, task.planned - task.incumbent)]
-    return DesignPrecision(name, value, task.spend(probabilities), lost, money, *errors)
+    return DesignPrecision(name, value, task.compute_mean_cost(probabilities), lost, money, *errors)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from largesse.exploration.epsilon_greedy_price_rule import EpsilonGreedyPriceRule, fit_rule_at_price
 from largesse.exploration.exploration_design import (
     GOALS,
     UNIFORM_SHARE,
@@ -24,7 +25,6 @@ from largesse.exploration.exploration_design import (
     solve_neyman_allocation,
     weigh_level_variances,
 )
-from largesse.exploration.randomised_price_rule import RandomisedPriceRule, fit_rule_at_price
 from largesse.exploration.response_variance import ResponseVariance
 from largesse.records import Array, Plan
 
@@ -38,8 +38,8 @@ class ExplorationRule:
 
     goal: str  # "evaluation" or "learning"
     rate: float  # it gives up as much as random levels for this share of customers
-    plan: RandomisedPriceRule
-    near: tuple[RandomisedPriceRule, ...]  # (2,) plans at other budgets, which the log measures, too
+    plan: EpsilonGreedyPriceRule
+    near: tuple[EpsilonGreedyPriceRule, ...]  # (2,) plans at other budgets, which the log measures, too
     incumbent: tuple[float, ...]  # (K,) probabilities of the uniform mix that the plan is compared with
     value_price: float  # β
     cost_price: float  # λ
@@ -62,7 +62,7 @@ class ExplorationRule:
             raise ValueError("the numbers of the exploration rule are invalid")
 
     @property
-    def least(self) -> float:
+    def min_probability(self) -> float:
         """Smallest probability of any level."""
         return UNIFORM_SHARE * self.rate / len(self.incumbent)
 
@@ -70,15 +70,15 @@ class ExplorationRule:
         """Return the rule's level probabilities (n, K) for response curves (n, K) and costs (K,) or (n, K)."""
         from largesse.exploration.exploration_kernels import compute_exploration_probabilities
 
-        spread = self.spread(curves, costs)
+        spread = self.compute_weighted_deviations(curves, costs)
         terms = np.empty((2, *spread.shape))
         terms[0], terms[1] = -curves, costs
-        prices, least = np.array([self.value_price, self.cost_price]), np.full(spread.shape, self.least)
+        prices, least = np.array([self.value_price, self.cost_price]), np.full(spread.shape, self.min_probability)
         out = np.empty(spread.shape)
         compute_exploration_probabilities(spread, terms, prices, least, out)
         return out
 
-    def spread(self, curves: Array, costs: Array) -> Array:
+    def compute_weighted_deviations(self, curves: Array, costs: Array) -> Array:
         """Return each level's weighted standard deviation (n, K), to which the probabilities are proportional."""
         variance = np.maximum(np.ascontiguousarray(self.variance.at(curves), dtype=np.float64), self.floor)
         if self.goal == "learning":
@@ -88,7 +88,7 @@ class ExplorationRule:
 
     def pack(self) -> Array:
         """Return the rule as an array of numbers for the compiled kernel."""
-        return np.array([self.goal == "learning", self.least, self.floor, *self.incumbent], dtype=np.float64)
+        return np.array([self.goal == "learning", self.min_probability, self.floor, *self.incumbent], dtype=np.float64)
 
     def pack_for_pacing(self) -> Array:
         """Return the rule as an array of numbers for pacing, with shadow prices relative to the plan's shadow price."""
@@ -108,15 +108,15 @@ def find_exploration_rule(
     if not task.allowed.all() or not (task.incumbent == mix).all():
         return None
 
-    def mixture(plan: Plan) -> RandomisedPriceRule:
+    def mixture(plan: Plan) -> EpsilonGreedyPriceRule:
         return fit_rule_at_price(task.curves, task.costs, plan.price, plan.spend)
 
     near = tuple(mixture(plan) for plan in task.near_plans)
     shared = (tuple(mix.tolist()), 0.0, 0.0, task.floor, variance)
     rule = ExplorationRule(goal, float(rate), mixture(task.plan), near, *shared)
     # Ties are split for each customer of the plan, but on average in the rule: its prices may be a little different.
-    spread = rule.spread(task.curves, task.costs)
-    terms, least = np.stack([-task.curves, task.costs]), np.full(spread.shape, rule.least)
+    spread = rule.compute_weighted_deviations(task.curves, task.costs)
+    terms, least = np.stack([-task.curves, task.costs]), np.full(spread.shape, rule.min_probability)
     value_price, cost_price = solve_neyman_allocation(spread, terms, design.limits, least, design.prices)[1].tolist()
     return replace(rule, value_price=value_price, cost_price=cost_price)
 

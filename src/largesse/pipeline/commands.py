@@ -15,7 +15,7 @@ from largesse.errors import LargesseError, Problem, fail, refuse, suggest
 from largesse.evaluation import (
     ESTIMATORS,
     check_customer_shift,
-    estimate_slider_budgets,
+    estimate_at_slider_budgets,
     make_study_from_scores,
     measure_spend_by_price,
     score_and_check_log,
@@ -529,7 +529,7 @@ def join_step_numbers(
         got = f"the plan is for a budget of {_write_exact_budget(average)}, the evaluation for {_write_exact_budget(budget)}"
         fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {_write_exact_budget(average)}"))
     heading = CampaignHeading(campaign.title, campaign.unit, campaign.seed, write_report_date(), campaign.response_unit)
-    joint = estimate_slider_budgets(read_record(PlanSummary, planned), read_record(StudySummary, judged))
+    joint = estimate_at_slider_budgets(read_record(PlanSummary, planned), read_record(StudySummary, judged))
     return join_report_numbers(heading, fitted, planned, judged, to_json(joint), campaign.page_labels)
 
 

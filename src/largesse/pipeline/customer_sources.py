@@ -12,7 +12,7 @@ import numpy as np
 from largesse.campaign import Campaign
 from largesse.data import (
     TableBatches,
-    bound_table_size,
+    bound_value_and_row_counts,
     convert_to_floats,
     find_feature_kind,
     find_parse_setting_problems,
@@ -30,7 +30,7 @@ from largesse.pipeline.customer_table_validation import (
     check_memory,
     find_suspicious_rows,
     hash_customers,
-    list_memory_reasons,
+    list_settings_needing_memory,
 )
 from largesse.pipeline.engine_protocol import Engine
 from largesse.records import Array, Customers, Log, LogSample
@@ -165,7 +165,7 @@ def open_planned_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
         return engine.open_customers(campaign, campaign.customers_source, kinds)
     if log.sample is not None:
         names = log.seen.features.column_names
-        check_memory(log.customers, len(names), len(log.levels), list_memory_reasons(campaign.planning))
+        check_memory(log.customers, len(names), len(log.levels), list_settings_needing_memory(campaign.planning))
         return make_large_log_source(log, log.sample)
     planned = log if log.last_rows is None else log.take(log.last_rows)
     table = planned.features
@@ -184,11 +184,11 @@ def open_customer_table(
     A table without the id column is numbered by its rows.
     """
     customer, parse = campaign.columns.get("customer"), campaign.roles.get("parse") or {}
-    if isinstance(source, str | os.PathLike) and bound_table_size(source, "customers")[1] > max_rows:
+    if isinstance(source, str | os.PathLike) and bound_value_and_row_counts(source, "customers")[1] > max_rows:
         refuse("customers", find_parse_setting_problems(parse))
         stream = _open_customer_stream(source, campaign.levels, customer, features, parse)
         if stream is not None:
-            columns, reasons = len(stream.batches.schema), list_memory_reasons(campaign.planning)
+            columns, reasons = len(stream.batches.schema), list_settings_needing_memory(campaign.planning)
             check_memory(stream.n, columns, len(campaign.levels), reasons)
             return stream
     table = read_table(source, what="customers", plain=[str(customer)], parse=parse)

@@ -46,7 +46,7 @@ def find_suspicious_rows(table: pa.Table, customer: str | None, costs: Sequence[
     return suspect
 
 
-def list_memory_reasons(planning: PlanSettings) -> list[Problem]:
+def list_settings_needing_memory(planning: PlanSettings) -> list[Problem]:
     """Return the plan settings that need all customers in memory at once, each with an alternative."""
     reasons = []
     if planning.constrained:

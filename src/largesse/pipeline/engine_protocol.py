@@ -57,10 +57,10 @@ class ScoredCustomers(Protocol):
     def n(self) -> int:
         """Number of customers."""
 
-    def sums_at(self, prices: Sequence[float], /) -> PriceSums:
+    def sum_plans_at_prices(self, prices: Sequence[float], /) -> PriceSums:
         """Return the total costs and responses of customers' plans at decreasing shadow prices.
 
-        See `allocation.sum_at_prices`.
+        See `allocation.sum_plans_at_prices`.
         """
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> PricedPlan:
@@ -69,7 +69,7 @@ class ScoredCustomers(Protocol):
         See `allocation.allocate`.
         """
 
-    def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
+    def find_mean_cost_range(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
         """Return the average cost at a shadow price, with ties decided for the cheapest and for the dearest level.
 
         Costs are multiplied by `scale`.
@@ -87,7 +87,7 @@ class ScoredCustomers(Protocol):
     def sample_levels(self, plan: PlanResult) -> tuple[pa.Table, Array]:
         """Return the features and planned levels (m,) of a random sample of customers."""
 
-    def write_plan_tables(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
+    def write_plan_tables(self, plan: PlanResult, targets: Sequence[PlanOutputFile], progress: Progress) -> PlanCounts:
         """Write a plan atomically to its tables in the customers' order, and return its counts for the report."""
 
 
@@ -103,7 +103,7 @@ class PricedPlan(PlanAverages, Protocol):
 
 
 @dataclass(frozen=True)
-class PlanTarget:
+class PlanOutputFile:
     """Output file of a plan."""
 
     path: Path
@@ -151,7 +151,9 @@ class PlanResult:
         wide = np.broadcast_to(costs, curves.shape)
         return np.array([wide[places, draw_levels_for_rows(probabilities, rows, seed)].sum() for seed in seeds])
 
-    def count_others(self, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:
+    def count_levels_at_other_budgets(
+        self, batch: tuple[Array, Array, Array], groups: Array, n_groups: int
+    ) -> tuple[Array, Array]:
         """Count the levels of customer groups at other budgets, with their expected costs.
 
         See `allocation.count_at_budgets`.
@@ -160,7 +162,7 @@ class PlanResult:
             return count_levels_of_plans(self.listed[:, batch[0]], batch, groups, n_groups)
         return count_levels_at_budgets(self.points, batch, groups, n_groups, self.explore, self.seed)
 
-    def tabulate(
+    def make_plan_table(
         self, customer: pa.Array, decided: tuple[Array, Array | None], curves: Array, costs: Array
     ) -> pa.Table:
         """Return the plan's table of a batch: id, level, expected response, expected cost and propensity."""

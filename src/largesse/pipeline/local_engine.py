@@ -35,7 +35,7 @@ from largesse.evaluation import (
     PlanCounts,
     choose_explaining_features,
     count_planned_levels,
-    number_feature_groups,
+    index_feature_groups,
 )
 from largesse.io import ScratchFile, scratch_file
 from largesse.pipeline.customer_sources import (
@@ -45,7 +45,7 @@ from largesse.pipeline.customer_sources import (
     open_customer_table,
 )
 from largesse.pipeline.customer_table_validation import find_repeated_hashes, hash_customers
-from largesse.pipeline.engine_protocol import PlanResult, PlanTarget
+from largesse.pipeline.engine_protocol import PlanOutputFile, PlanResult
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import AllowedLevels, Policy
 from largesse.progress import advance, report_to, start_stage
@@ -135,7 +135,7 @@ class FeatureSample:
     features: pa.Table
 
 
-def make_random_keys(rows: Array) -> Array:
+def hash_row_numbers(rows: Array) -> Array:
     """Return a reproducible random number (n,) for each row number."""
     x = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(HASH_MULTIPLIER)  # after Steele, Lea and Flood's SplitMix64
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -145,7 +145,7 @@ def make_random_keys(rows: Array) -> Array:
 
 def choose_sample_rows(rows: Array, size: int) -> Array:
     """Return the sorted positions (m,) of a random sample of at most `size` row numbers (n,)."""
-    return np.arange(len(rows)) if len(rows) <= size else np.sort(np.argpartition(make_random_keys(rows), size)[:size])
+    return np.arange(len(rows)) if len(rows) <= size else np.sort(np.argpartition(hash_row_numbers(rows), size)[:size])
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +168,7 @@ class LocalCustomers:
         rows = np.arange(start, min(start + count, self.n))
         return rows, self.curves[start : start + count], self._rows_of_costs(slice(start, start + count))
 
-    def sums_at(self, prices: Sequence[float], /) -> PriceSums:
+    def sum_plans_at_prices(self, prices: Sequence[float], /) -> PriceSums:
         """Return the total costs and responses of customers' plans at decreasing shadow prices."""
         starts = range(0, self.n, SCORING_BATCH_ROWS)
         sums = map_in_threads(
@@ -187,7 +187,7 @@ class LocalCustomers:
         plan = allocate(self.curves, costs, budget, total=total)
         return plan if self.fold is None else _plan_by_fold(plan, self.curves, costs, self.fold)
 
-    def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
+    def find_mean_cost_range(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
         """Return the average cost at a shadow price, with ties decided for the cheapest and for the dearest level."""
 
         def add_ends(start: int) -> Array:
@@ -226,7 +226,7 @@ class LocalCustomers:
         rows = self.sample.rows
         return self.sample.features, plan.decide(rows, self.curves[rows], self._rows_of_costs(rows))[0]
 
-    def write_plan_tables(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
+    def write_plan_tables(self, plan: PlanResult, targets: Sequence[PlanOutputFile], progress: Progress) -> PlanCounts:
         """Write a plan atomically to its tables in the customers' order, and return its counts for the report."""
         import pyarrow as pa
 
@@ -237,11 +237,13 @@ class LocalCustomers:
             batch = self.batch(start, len(part))
             rows, curves, costs = batch
             decided = plan.decide(*batch)
-            add(plan.tabulate(pa.array(rows) if part.customer is None else part.customer, decided, curves, costs))
-            groups = number_feature_groups(features, part.features)
+            add(
+                plan.make_plan_table(pa.array(rows) if part.customer is None else part.customer, decided, curves, costs)
+            )
+            groups = index_feature_groups(features, part.features)
             paid = costs if plan.ratio == 1.0 else costs * plan.ratio
             return count_planned_levels(
-                features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups)
+                features, groups, decided[0], (rows, curves, paid), plan.count_levels_at_other_budgets(batch, *groups)
             )
 
         with report_to(progress), ExitStack() as stack:

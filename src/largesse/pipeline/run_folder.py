@@ -37,7 +37,7 @@ from largesse.io import (
     resolve_output_folder,
     to_json,
 )
-from largesse.pipeline.engine_protocol import PlanResult, PlanTarget, ScoredCustomers
+from largesse.pipeline.engine_protocol import PlanOutputFile, PlanResult, ScoredCustomers
 from largesse.pipeline.out_of_fold_cache import make_cache_key, tabulate_scores
 from largesse.pipeline.table_writer import write_table
 from largesse.policy import describe_planned_groups
@@ -250,7 +250,7 @@ def write_plan(
     if (folder / PLAN_FILE).is_dir():  # a cluster writes a folder of parts
         shutil.rmtree(folder / PLAN_FILE)
     paths = (folder / PLAN_FILE, *([Path(out)] if out else []))
-    targets = [PlanTarget(path, path.suffix.lower() == ".csv" and not raw_ids) for path in paths]
+    targets = [PlanOutputFile(path, path.suffix.lower() == ".csv" and not raw_ids) for path in paths]
     counts = customers.write_plan_tables(result, targets, progress)
     result.policy.save(folder / POLICY_FILE)
     summary = summarise_plan(

@@ -23,7 +23,7 @@ from largesse.errors import BudgetError, Problem, join_some, plural, refuse, sug
 from largesse.evaluation import MAX_UNKNOWN_SHARE, ConstrainedFoldPlanner, FoldPlan, FoldPlanner
 from largesse.exploration import (
     RESERVE,
-    RandomisedPriceRule,
+    EpsilonGreedyPriceRule,
     ResponseVariance,
     compute_remaining_budget,
     find_seed_within_budget,
@@ -61,9 +61,9 @@ def make_plan(
     settings, n, spending = campaign.planning, customers.n, policy.spending
     with report_to(progress):
         start_stage("planning", n)
-        expected = None if spending is None else customers.sums_at(spending.price).mean_spend
+        expected = None if spending is None else customers.sum_plans_at_prices(spending.price).mean_spend
 
-        def correct_for(budget: float) -> CostCorrection:
+        def find_cost_correction(budget: float) -> CostCorrection:
             """Return the cost correction with which a plan's actual cost equals this budget.
 
             See `allocation.correct_costs`.
@@ -72,7 +72,7 @@ def make_plan(
                 return CostCorrection()
             return correct_expected_costs(expected, budget, spending, settings.budget_confidence)
 
-        correction = correct_for(settings.average_budget(n))
+        correction = find_cost_correction(settings.average_budget(n))
         scale, rule = correction.scale, None
         plan: Any  # `PricedPlan`, a dataclass
         extras: dict[str, Any] = {}
@@ -104,7 +104,7 @@ def make_plan(
                 bound=exploration.value + exploration.given_up,  # the value of the plan without exploration
                 budget=exploration.budget,
             )
-            mixture = RandomisedPriceRule(plan.price) if rule is None else rule.plan
+            mixture = EpsilonGreedyPriceRule(plan.price) if rule is None else rule.plan
             ways = (
                 ExplorationPrecision(way.name, way.given_up, way.plan_se, way.gain_se) for way in exploration.precisions
             )
@@ -114,7 +114,7 @@ def make_plan(
             extras = {"propensity": exploration.decisions.propensity, "exploration": summary, "excuse": EXPLORED}
         else:
             points = find_budget_points(
-                customers.sums_at,
+                customers.sum_plans_at_prices,
                 spending,
                 settings.budget_confidence,
                 explore=settings.explore,
@@ -124,16 +124,16 @@ def make_plan(
                 limits: Any = {"total": settings.total, "constraints": constraints, "exact": settings.exact}
                 plan = allocate(curves, scaled, settings.budget, **limits)
                 # A price cannot keep constraints, so no budget has to be met by its ties.
-                mixture = RandomisedPriceRule(plan.price)
+                mixture = EpsilonGreedyPriceRule(plan.price)
                 if not settings.constrained:
                     mixture = make_rule_from_tie_costs(
-                        plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget
+                        plan.price, customers.find_mean_cost_range(plan.price, scale=scale), plan.budget
                     )
                     extras = {"points": points}
                 elif settings.exact or curves.size > MAX_CELLS_OF_OTHER_PLANS:
                     extras = {"excuse": TOO_LONG if settings.exact else TOO_MANY}
                 else:
-                    extras = _plan_other_budgets(curves, costs, constraints, points, correct_for)
+                    extras = _plan_other_budgets(curves, costs, constraints, points, find_cost_correction)
             else:
                 plan, mixture, seed = _plan_within_budget(campaign, policy, customers, scale)
                 extras = {"points": points, "explore": settings.explore, "seed": seed}
@@ -178,7 +178,7 @@ def check_feasible(campaign: Campaign, customers: Any) -> None:
 
 def _plan_within_budget(
     campaign: Campaign, policy: Policy, customers: ScoredCustomers, scale: float
-) -> tuple[PricedPlan, RandomisedPriceRule, int]:
+) -> tuple[PricedPlan, EpsilonGreedyPriceRule, int]:
     """Return the best plan within the budget, its exploration rule and its random seed.
 
     All costs are multiplied by `scale`.
@@ -192,10 +192,10 @@ def _plan_within_budget(
         plan = customers.allocate(settings.budget, total=settings.total, scale=scale)
         return (
             plan,
-            make_rule_from_tie_costs(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget),
+            make_rule_from_tie_costs(plan.price, customers.find_mean_cost_range(plan.price, scale=scale), plan.budget),
             seed,
         )
-    sums, budget = customers.sums_at(()), settings.average_budget(n)
+    sums, budget = customers.sum_plans_at_prices(()), settings.average_budget(n)
     random_cost = float(sums.level_costs.mean()) / n * scale
     random_response = float(sums.level_responses.mean()) / n
     cheapest = float(sums.mean_spend[0]) * scale
@@ -213,7 +213,9 @@ def _plan_within_budget(
         reserve = RESERVE * deviation / n / (1 - explore)
         plan, cost_of, expected = plan_for(max(rest - reserve, cheapest))
     seed, spent = find_seed_within_budget(cost_of, seed, expected, n * budget)
-    mixture = make_rule_from_tie_costs(plan.price, customers.mean_costs(plan.price, scale=scale), rest, explore)
+    mixture = make_rule_from_tie_costs(
+        plan.price, customers.find_mean_cost_range(plan.price, scale=scale), rest, explore
+    )
     value, bound = ((1 - explore) * planned + explore * random_response for planned in (plan.value, plan.bound))
     return replace(plan, value=value, bound=bound, spend=min(spent / n, budget), budget=budget), mixture, seed
 
@@ -223,13 +225,13 @@ def _plan_other_budgets(
     costs: Array,
     constraints: Constraints | None,
     points: tuple[BudgetPoint, ...],
-    correct_for: Callable[[float], CostCorrection],
+    find_cost_correction: Callable[[float], CostCorrection],
 ) -> dict[str, Any]:
     """Return the plans under constraints at other budgets with their levels (budgets, n)."""
     constrained, levels = [], []
     places = np.linspace(0, len(points) - 1, MAX_OTHER_BUDGETS)
     for budget in sorted({points[round(k)].budget for k in places}, reverse=True):
-        correction = correct_for(budget)
+        correction = find_cost_correction(budget)
         try:
             plan = allocate(curves, costs * correction.scale, budget, constraints=constraints)
         except BudgetError:  # no smaller budget can keep the constraints

@@ -9,7 +9,7 @@ from largesse.campaign import Campaign
 from largesse.data import find_grouping_rule
 from largesse.errors import Problem, fail, suggest
 from largesse.evaluation import RULE_GROUPS
-from largesse.exploration import RESERVE, draw_levels_within_budget, measure_cost_deviation
+from largesse.exploration import RESERVE, compute_cost_standard_deviation, draw_levels_within_budget
 from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Plan, PlanSummary, RuleTable, StudySummary
@@ -79,7 +79,7 @@ def _limit_to_budget(probabilities: Array, costs: Array, budget: float) -> Array
     """Shift level probabilities (n, K) towards the cheapest levels until their random draws keep the budget."""
     expected, reserve = (
         (probabilities * costs).sum(axis=1).mean(),
-        RESERVE * measure_cost_deviation(probabilities, costs),
+        RESERVE * compute_cost_standard_deviation(probabilities, costs),
     )
     cheapest = np.eye(costs.shape[1])[costs.argmin(axis=1)]
     least = float(costs.min(axis=1).mean())

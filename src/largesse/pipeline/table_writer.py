@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from largesse.io import atomic_file
-from largesse.pipeline.engine_protocol import PlanTarget
+from largesse.pipeline.engine_protocol import PlanOutputFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +65,7 @@ class TableWriter:
 
 
 @contextmanager
-def open_writer(target: PlanTarget) -> Iterator[TableWriter]:
+def open_writer(target: PlanOutputFile) -> Iterator[TableWriter]:
     """Yield a table writer in the format of the path's ending; the file appears when the block succeeds."""
     # Arrow takes only names that are UTF-8; an open file has none.
     with atomic_file(target.path) as part, part.open("wb") as sink:
@@ -81,7 +81,7 @@ def open_writer(target: PlanTarget) -> Iterator[TableWriter]:
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a table atomically in the format of the path's ending."""
-    with open_writer(PlanTarget(path)) as writer:
+    with open_writer(PlanOutputFile(path)) as writer:
         writer.write(table)
 
 

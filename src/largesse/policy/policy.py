@@ -36,8 +36,8 @@ from largesse.errors import (
 from largesse.exploration import (
     AT_RANDOM,
     DEFAULT_RATE,
+    EpsilonGreedyPriceRule,
     ExplorationRule,
-    RandomisedPriceRule,
     ResponseVariance,
     check_exploration,
     convert_policy_probabilities,
@@ -245,8 +245,8 @@ class Policy:
         return self._mixture.probabilities(curves, costs)
 
     @cached_property
-    def _mixture(self) -> RandomisedPriceRule:
-        return RandomisedPriceRule(self._require_price(), self.tie_probability, self.exploration_rate)
+    def _mixture(self) -> EpsilonGreedyPriceRule:
+        return EpsilonGreedyPriceRule(self._require_price(), self.tie_probability, self.exploration_rate)
 
     def offer(self, customers: Any, *, seed: int = 0) -> DrawnLevels:
         """Draw a level for each customer at random; return levels and their propensities for the next log."""

@@ -334,7 +334,7 @@ def make_tree_data(encoder: Encoder, customers: Any, curves: Array, costs: Array
         fail("policy tree", Problem(f"there are {len(curves)} customers", "give a few hundred at least"))
     rows = sample_rows(len(curves), MAX_TREE_ROWS, seed)
     wide = np.broadcast_to(costs, curves.shape)
-    return TreeData(encoder.plain(table.take(rows)), dict(encoder.kinds), curves[rows], wide[rows])
+    return TreeData(encoder.read_raw_features(table.take(rows)), dict(encoder.kinds), curves[rows], wide[rows])
 
 
 def make_policy_tree(
@@ -458,7 +458,7 @@ def describe_planned_groups(
     if len(rows) < 2 * LOSS_FOLDS:
         return ()
     same = np.eye(int(levels.max()) + 1)[levels[rows]]  # of a level, how many of its customers have it
-    data = TreeData(encoder.plain(features.take(rows)), dict(encoder.kinds), same, np.zeros(same.shape))
+    data = TreeData(encoder.read_raw_features(features.take(rows)), dict(encoder.kinds), same, np.zeros(same.shape))
     tree, _ = learn_tree(data, TreeSettings(DESCRIPTION_DEPTH, None, 0.0, seed))
     groups = [
         PlannedGroup(

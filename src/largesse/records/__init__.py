@@ -54,7 +54,7 @@ from largesse.records.evaluation import sort_findings as sort_findings
 from largesse.records.explanation import Explanation as Explanation
 from largesse.records.explanation import FeatureDecisionImportance as FeatureDecisionImportance
 from largesse.records.explanation import find_neighbouring_levels_and_prices as find_neighbouring_levels_and_prices
-from largesse.records.exploration import ConfirmatoryExploration as ConfirmatoryExploration
+from largesse.records.exploration import ConfirmatoryExplorationSize as ConfirmatoryExplorationSize
 from largesse.records.exploration import DesignPrecision as DesignPrecision
 from largesse.records.exploration import Exploration as Exploration
 from largesse.records.input_tables import ROLES as ROLES

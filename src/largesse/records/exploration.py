@@ -31,7 +31,7 @@ class DesignPrecision:
 
 
 @dataclass(frozen=True)
-class ConfirmatoryExploration:
+class ConfirmatoryExplorationSize:
     """Size and cost of an exploration whose log would confirm the plan's expected gain with a power of 0.8."""
 
     rate: float  # exploration rate

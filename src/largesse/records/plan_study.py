@@ -24,7 +24,7 @@ from largesse.records.evaluation import (
     list_estimate_cells,
 )
 from largesse.records.explanation import FeatureDecisionImportance
-from largesse.records.exploration import ConfirmatoryExploration
+from largesse.records.exploration import ConfirmatoryExplorationSize
 from largesse.records.logged_policy_changes import LoggedPolicyChanges
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Study(DisplayMixin):
         FeatureResponseCurves, ...
     ] = ()  # response curves of groups, by the features most associated with the plan
     best: BestBudget | None = None  # budget of the largest profit, if the log has the value of a response
-    next_log: ConfirmatoryExploration | None = (
+    next_log: ConfirmatoryExplorationSize | None = (
         None  # that would settle the verdict; None if it is settled, or the plan cannot explore
     )
     protected: tuple[ProtectedAttribute, ...] = ()  # spend and gain by group

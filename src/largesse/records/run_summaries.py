@@ -22,7 +22,7 @@ from largesse.records.evaluation import (
     Reference,
     Verdict,
 )
-from largesse.records.exploration import ConfirmatoryExploration
+from largesse.records.exploration import ConfirmatoryExplorationSize
 from largesse.records.input_tables import Log
 from largesse.records.logged_policy_changes import LoggedPolicyChanges
 from largesse.records.plan_study import DecisionReasons, FeatureResponseCurves, ProtectedAttribute
@@ -385,7 +385,7 @@ class StudySummary:
     why: DecisionReasons
     changes: LoggedPolicyChanges
     verdict: Verdict
-    next_log: ConfirmatoryExploration | None = None  # see `Study.next_log`
+    next_log: ConfirmatoryExplorationSize | None = None  # see `Study.next_log`
     protected: tuple[ProtectedAttribute, ...] = ()
 
 

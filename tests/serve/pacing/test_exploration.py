@@ -93,7 +93,7 @@ def spread_slowly(
     lost = value_price * (score.max() - score)
 
     def given(a: float) -> Array:
-        return np.maximum(rule.least, spread / np.sqrt(a + lost))
+        return np.maximum(rule.min_probability, spread / np.sqrt(a + lost))
 
     return given(brentq(lambda a: given(a).sum() - 1, 1e-14, (2 * K * spread.max()) ** 2, xtol=1e-15, rtol=1e-14))
 

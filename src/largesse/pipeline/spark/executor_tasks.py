@@ -21,11 +21,11 @@ from largesse.allocation import (
 )
 from largesse.data import FilePiece, decode_dictionary, parse_text_columns, read_piece, read_table
 from largesse.errors import LargesseError, refuse
-from largesse.evaluation import GroupedFeature, count_planned_levels, number_feature_groups
+from largesse.evaluation import GroupedFeature, count_planned_levels, index_feature_groups
 from largesse.levels import Levels
 from largesse.pipeline.customer_table_validation import check_customer_table, find_suspicious_rows
 from largesse.pipeline.engine_protocol import PlanResult
-from largesse.pipeline.local_engine import make_random_keys
+from largesse.pipeline.local_engine import hash_row_numbers
 from largesse.pipeline.spark.chunked_tables import (
     MAX_CHUNK_ROWS,
     find_partition_number,
@@ -297,7 +297,7 @@ def sample_chunk_customers(
     scaled = paid if scale == 1.0 else paid * scale
     wide, place = np.broadcast_to(scaled, curves.shape), np.arange(len(rows))
     ends = [decide_at_price(curves, scaled, price, dearest=dearest) for dearest in (False, True)]
-    chosen = np.flatnonzero(make_random_keys(rows) <= np.uint64(highest))
+    chosen = np.flatnonzero(hash_row_numbers(rows) <= np.uint64(highest))
     sums = {"costs": np.array([wide[place, levels].sum() for levels in ends])}
     sample = {"rows": rows[chosen], "curves": curves[chosen], "paid": paid[chosen] if len(paid) > 1 else paid}
     return pack_arrays(sums | sample, read_chunk_features(rest, features, rows).take(chosen))
@@ -327,14 +327,14 @@ def plan_chunk(wanted: bool, task: PlanTask, first: int, scores: pa.Buffer, rest
     plan, batch = task.plan, task.costs.read(first, scores)
     rows, curves, expected = batch
     decided = plan.decide(*batch)
-    groups = number_feature_groups(
+    groups = index_feature_groups(
         task.features, read_chunk_features(rest, [grouped.feature for grouped in task.features], rows)
     )
     paid = expected if plan.ratio == 1.0 else expected * plan.ratio
     counts = count_planned_levels(
-        task.features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups)
+        task.features, groups, decided[0], (rows, curves, paid), plan.count_levels_at_other_budgets(batch, *groups)
     )
-    table = plan.tabulate(task.read_customer_ids(rows, rest), decided, curves, expected) if wanted else None
+    table = plan.make_plan_table(task.read_customer_ids(rows, rest), decided, curves, expected) if wanted else None
     return pack_arrays({name: values for name, values in vars(counts).items() if name != "features"}, table)
 
 
@@ -342,7 +342,7 @@ def yield_chunk_plan(task: PlanTask, first: int, scores: pa.Buffer, rest: pa.Buf
     """Yield the plan of a chunk's customers as record batches."""
     batch = task.costs.read(first, scores)
     ids = task.read_customer_ids(batch[0], rest)
-    yield from task.plan.tabulate(ids, task.plan.decide(*batch), *batch[1:]).to_batches()
+    yield from task.plan.make_plan_table(ids, task.plan.decide(*batch), *batch[1:]).to_batches()
 
 
 def read_chunk_features(rest: pa.Buffer, names: Sequence[str], rows: Array) -> pa.Table:

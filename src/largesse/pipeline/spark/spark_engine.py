@@ -32,8 +32,8 @@ from largesse.data import (
 from largesse.errors import InputError, Problem, fail, find_row_limit_problems, refuse, suggest
 from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, PlanCounts, choose_explaining_features
 from largesse.pipeline.commands import LOCAL_ENGINE, run, show_no_progress
-from largesse.pipeline.customer_table_validation import check_memory, list_memory_reasons
-from largesse.pipeline.engine_protocol import Engine, PlanResult, PlanTarget, ScoredCustomers
+from largesse.pipeline.customer_table_validation import check_memory, list_settings_needing_memory
+from largesse.pipeline.engine_protocol import Engine, PlanOutputFile, PlanResult, ScoredCustomers
 from largesse.pipeline.local_engine import LocalEngine, choose_sample_rows
 from largesse.pipeline.spark.chunked_tables import (
     CHUNKS,
@@ -317,7 +317,7 @@ class SparkEngine:
         parse, costs = campaign.roles.get("parse") or {}, campaign.levels.cost_columns or ()
         numbers = [*(name for name, kind in features.items() if kind in ("number", "date")), *costs]
         written = [name for name in _list_text_columns(table) if name in numbers and name not in parse]
-        reasons = list_memory_reasons(campaign.planning)
+        reasons = list_settings_needing_memory(campaign.planning)
         if written:
             words = f"numbers that are written as text ({', '.join(map(repr, written))})"
             reasons.append(Problem(words, "say under [data] parse how these columns are written"))
@@ -375,7 +375,7 @@ class SparkCustomers:
         """The number of customers."""
         return self.chunks.n
 
-    def sums_at(self, prices: Sequence[float], /) -> PriceSums:
+    def sum_plans_at_prices(self, prices: Sequence[float], /) -> PriceSums:
         """Return the total costs and responses of customers' plans at decreasing shadow prices."""
         if len(prices):
             sums = self.chunks.sum(
@@ -396,7 +396,7 @@ class SparkCustomers:
 
         return allocate_batches(ask, self.n, budget, total=total)
 
-    def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
+    def find_mean_cost_range(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
         """Return the average cost at a shadow price, with ties decided for the cheapest and for the dearest level.
 
         The same pass draws the sample of customers that `LocalEngine` draws, on which the features of the report are chosen.
@@ -430,7 +430,7 @@ class SparkCustomers:
         got = f"{settings} need all customers on the driver; these {self.n:,} customers are on the executors"
         fail("customers", Problem(got, "open the customers with the campaign that has these settings"))
 
-    def write_plan_tables(self, plan: PlanResult, targets: Sequence[PlanTarget], progress: Progress) -> PlanCounts:
+    def write_plan_tables(self, plan: PlanResult, targets: Sequence[PlanOutputFile], progress: Progress) -> PlanCounts:
         """Write a plan atomically in the customers' order, and return its counts for the report.
 
         The driver writes the files, from chunks that the executors made; a table or an address is written by the executors.
@@ -465,7 +465,7 @@ class SparkCustomers:
     def _draw_cached_sample(self, price: float) -> tuple[tuple[Array, Array, Array], pa.Table]:
         """Return the cached random sample of customers, drawn when costs at a shadow price are first summed."""
         if self.sample is None:
-            self.mean_costs(price)
+            self.find_mean_cost_range(price)
         assert self.sample is not None
         return self.sample
 
@@ -482,7 +482,7 @@ class SparkCustomers:
         rows, curves = np.zeros(0, dtype=np.int64), np.zeros((0, self.costs.levels))
         ids = pa.array([], pa.int64() if self.ids is None else self.ids)
         decided = (rows, rows.astype(np.float64) if task.plan.explore else None)
-        schema = from_arrow_schema(task.plan.tabulate(ids, decided, curves, curves).schema)
+        schema = from_arrow_schema(task.plan.make_plan_table(ids, decided, curves, curves).schema)
         with explain_spark_failure(f"writing {target}"):
             writer = self.chunks.rows(partial(yield_chunk_plan, task), schema, "scores", "rest").write.mode("overwrite")
             if not ADDRESS.match(target):

@@ -71,7 +71,7 @@ def onnx_inputs(encoder: Encoder, features: Any, costs: Mapping[str, Array]) -> 
     while unseen in _list_words(encoder):
         unseen += "'"
     inputs: dict[str, Array] = {}
-    for name, values in {**encoder.plain(features), **costs}.items():
+    for name, values in {**encoder.read_raw_features(features), **costs}.items():
         if values.dtype == object:
             replacements = {None: mark, mark: unseen}
             values = np.array([replacements.get(word, word) for word in values], dtype=object)

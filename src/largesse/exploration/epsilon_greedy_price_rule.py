@@ -21,7 +21,7 @@ MIXTURE_ROUNDING = 1e-12  # relative; the cheapest plan may exceed the remaining
 
 
 @dataclass(frozen=True)
-class RandomisedPriceRule:
+class EpsilonGreedyPriceRule:
     """Shadow price, probability of the dearer level in a tie, and share of customers with a random level."""
 
     price: float
@@ -55,32 +55,32 @@ def compute_remaining_budget(cheapest: float, random: float, budget: float, rate
 
 def make_rule_from_tie_costs(
     price: float, ends: tuple[float, float], budget: float, rate: float = 0.0
-) -> RandomisedPriceRule:
+) -> EpsilonGreedyPriceRule:
     """Return the rule at a shadow price whose tie probability makes the average cost equal the budget.
 
     `ends` are their average costs with the cheapest and with the dearest of equally good levels.
     """
     low, high = ends
     share = min(max((budget - low) / (high - low), 0.0), 1.0) if high > low and price > 0 else 0.0
-    return RandomisedPriceRule(price, share, rate)
+    return EpsilonGreedyPriceRule(price, share, rate)
 
 
-def fit_rule_to_budget(curves: Array, costs: Array, budget: float, rate: float = 0.0) -> RandomisedPriceRule:
+def fit_rule_to_budget(curves: Array, costs: Array, budget: float, rate: float = 0.0) -> EpsilonGreedyPriceRule:
     """Fit a rule with randomised ties whose average cost, including exploration, equals the budget.
 
     >>> fit_rule_to_budget(np.tile([0.0, 1.0], (10, 1)), np.array([0.0, 1.0]), budget=0.3)
-    RandomisedPriceRule(price=1.0, tie_probability=0.3, exploration_rate=0.0)
+    EpsilonGreedyPriceRule(price=1.0, tie_probability=0.3, exploration_rate=0.0)
     """
     wide = np.broadcast_to(costs, np.shape(curves))
     rest = compute_remaining_budget(float(wide.min(axis=1).mean()), float(wide.mean()), budget, rate)
     if rate == 1:
-        return RandomisedPriceRule(0.0, exploration_rate=rate)
+        return EpsilonGreedyPriceRule(0.0, exploration_rate=rate)
     return fit_rule_at_price(curves, costs, allocate(curves, costs, rest).price, rest, rate)
 
 
 def fit_rule_at_price(
     curves: Array, costs: Array, price: float, budget: float, rate: float = 0.0
-) -> RandomisedPriceRule:
+) -> EpsilonGreedyPriceRule:
     """Fit the tie probability of a rule at a shadow price, so that the average cost equals the budget."""
     wide, rows = np.broadcast_to(costs, np.shape(curves)), np.arange(len(curves))
     low, high = (

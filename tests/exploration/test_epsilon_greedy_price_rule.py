@@ -3,7 +3,7 @@ import pytest
 
 from largesse.allocation.plan_and_frontier import decide_at_price
 from largesse.errors import BudgetError
-from largesse.exploration import RandomisedPriceRule, fit_rule_at_price, fit_rule_to_budget
+from largesse.exploration import EpsilonGreedyPriceRule, fit_rule_at_price, fit_rule_to_budget
 from largesse.records import Array
 
 
@@ -26,13 +26,13 @@ def test_a_calibrated_rule_costs_the_budget_where_customers_tie(explore: float) 
 
 def test_without_ties_or_exploring_a_rule_is_the_level_at_the_price() -> None:
     curves, costs = task()
-    probabilities = RandomisedPriceRule(0.4).probabilities(curves, costs)
+    probabilities = EpsilonGreedyPriceRule(0.4).probabilities(curves, costs)
     assert np.array_equal(probabilities, np.eye(4)[decide_at_price(curves, costs, 0.4)])
     assert fit_rule_at_price(curves, costs, 0.0, 99.0).tie_probability == 0.0
 
 
 def test_everybody_may_explore_if_the_budget_pays_for_it() -> None:
     curves, costs = task()
-    assert fit_rule_to_budget(curves, costs, 1.5, 1.0) == RandomisedPriceRule(0.0, 0.0, 1.0)
+    assert fit_rule_to_budget(curves, costs, 1.5, 1.0) == EpsilonGreedyPriceRule(0.0, 0.0, 1.0)
     with pytest.raises(BudgetError, match=r"explore with 0\.667 at most"):
         fit_rule_to_budget(curves, costs, 1.0, 0.9)
