@@ -27,7 +27,7 @@ from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import Section, format_table
 from largesse_lab.pages.method_comparison import Summary
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_requested_seeds
 from largesse_lab.runner.record_cache import RecordCache
 
 LOG_ROWS, FRESH_ROWS, N_TESTS = 3000, 40_000, 1000
@@ -39,7 +39,7 @@ POWER_TITLE = "Power of tests of the stated size"
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per simulated world: the planned sample size of a test, and its simulated power."""
-    keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_WORLDS)]
+    keys = [(seed,) for seed in select_requested_seeds(request, FIRST_SEED, N_WORLDS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_world, progress)
 
 

@@ -24,7 +24,7 @@ from largesse.worlds import RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import format_share
 from largesse_lab.pages.method_comparison import Summary, list_distinct_values
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_requested_seeds
 from largesse_lab.runner.plan_interval_coverage import (
     ScoredLog,
     add_tables_by_rows,
@@ -45,7 +45,7 @@ N_FIXED_SHARE = 0.05  # of the customers whose level is fixed
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per number of rows and simulated world: coverage under each kind of constraint."""
-    seeds = take_seeds(request, RULE_SEEDS[0], RULE_SEEDS[1] - RULE_SEEDS[0] + 1)
+    seeds = select_requested_seeds(request, RULE_SEEDS[0], RULE_SEEDS[1] - RULE_SEEDS[0] + 1)
     keys = [(seed, size) for size in request.sizes or [RULE_LOG_ROWS] for seed in seeds]
     return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)
 

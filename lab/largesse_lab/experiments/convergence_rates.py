@@ -33,7 +33,13 @@ from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import Section, format_mean, format_table
 from largesse_lab.pages.method_comparison import Summary, list_distinct_values
 from largesse_lab.runner.concurrent_model_fitting import fit_models_together
-from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
+from largesse_lab.runner.experiment_request import (
+    Records,
+    Request,
+    find_unknown_name_problems,
+    ignore_progress,
+    select_repeats_of_part,
+)
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.truth_measures import FRESH_ROWS, FRESH_SEED, compute_root_mean_square, measure_level_means
 
@@ -57,8 +63,8 @@ ESTIMATES = ("free", "monotone")
 def measure_level_errors(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per true curve, number of levels and repeat: mean squared errors in units of σ²/n."""
     truths = tuple(TRUTHS) if request.problems is None else request.problems
-    refuse("experiment", find_unknown("truth", truths, list(TRUTHS)))
-    repeats = take_part(100 if request.repeats is None else request.repeats, request.part)
+    refuse("experiment", find_unknown_name_problems("truth", truths, list(TRUTHS)))
+    repeats = select_repeats_of_part(100 if request.repeats is None else request.repeats, request.part)
     keys = [(truth, K, repeat) for truth in truths for K in RATE_LEVELS for repeat in repeats]
     return RecordCache(request.out, ("truth", "levels", "repeat")).measure_each(
         keys, _measure_errors_on_truth, progress
@@ -88,12 +94,12 @@ def compute_theoretical_error(K: int) -> float:
     return float(np.log(K) / K)
 
 
-def derive_monotone_error(truth: str, K: int) -> float:
+def compute_monotone_regression_error(truth: str, K: int) -> float:
     """Return the exact mean squared error of monotone regression on a curve with widely spaced constant segments.
 
     It is a sum of harmonic numbers over the pieces.
 
-    >>> derive_monotone_error("gaps of 10 s", 7)
+    >>> compute_monotone_regression_error("gaps of 10 s", 7)
     1.0
     """
     _, lengths = np.unique(TRUTHS[truth](K), return_counts=True)
@@ -109,7 +115,7 @@ def summarise_level_errors(records: Records) -> dict[str, Any]:
         cells.setdefault(truth, {})[str(K)] = {
             **cell,
             "promised": compute_theoretical_error(K),
-            "known": derive_monotone_error(truth, K),
+            "known": compute_monotone_regression_error(truth, K),
         }
     return {"cells": cells, "curves": CURVES_PER_REPEAT}
 
@@ -136,7 +142,7 @@ def _write_error_ratio(cell: Mapping[str, Any] | None) -> str:
     return f"{format_mean(mean, se)} ({mean / cell['promised']:.1f} ×)"
 
 
-def list_level_lines(summary: Summary) -> list[dict[str, Any]]:
+def list_error_lines_by_levels(summary: Summary) -> list[dict[str, Any]]:
     """Return the figure's lines of error over the number of levels, one panel per true curve."""
     lines = []
     for truth, row in summary["cells"].items():
@@ -159,7 +165,7 @@ def fill_level_section(section: Section, summary: Summary) -> None:
         "mean squared error / (σ²/n)",
         "s = σ/√n, the standard error of a level’s mean. Bands: ± 1 sd over repeats.",
     )
-    lines = list_level_lines(summary)
+    lines = list_error_lines_by_levels(summary)
     section.add_figure(
         partial(draw_lines, lines, text, log_x=True, log_y=True, share_y=True, references=["promised"]), text.title
     )
@@ -204,9 +210,11 @@ def measure_errors_by_rows(request: Request, progress: Progress = ignore_progres
     """Return one record per simulation, seed, number of rows and model: RMSE on new simulated customers."""
     names = ("averaged", "confounded") if request.problems is None else request.problems
     models = (MEANS, *RATE_MODELS) if request.models is None else request.models
-    unknown = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, (MEANS, *RATE_MODELS))
+    unknown = find_unknown_name_problems("simulation", names, SIMULATIONS) + find_unknown_name_problems(
+        "model", models, (MEANS, *RATE_MODELS)
+    )
     refuse("experiment", unknown)
-    seeds = take_part(10 if request.repeats is None else request.repeats, request.part)
+    seeds = select_repeats_of_part(10 if request.repeats is None else request.repeats, request.part)
     groups = [[(name, seed, n, model) for seed in seeds for name in names] for n in RATE_LOG_ROWS for model in models]
     cache = RecordCache(request.out, ("simulation", "seed", "rows", "model"))
     cache.measure_groups(groups if seeds else [], _measure_model_errors, progress)
@@ -272,7 +280,7 @@ def tabulate_errors_by_rows(summary: Summary) -> str:
     return "\n\n".join(parts)
 
 
-def list_row_lines(summary: Summary) -> list[dict[str, Any]]:
+def list_error_lines_by_rows(summary: Summary) -> list[dict[str, Any]]:
     """Return the figure's lines of RMSE over the number of rows, one panel per simulation."""
     return [
         {"panel": name, "label": model, "x": [int(n) for n in row], **_list_line_points(list(row.values()))}
@@ -284,7 +292,7 @@ def list_row_lines(summary: Summary) -> list[dict[str, Any]]:
 def fill_row_section(section: Section, summary: Summary) -> None:
     """Add the figure and the tables of errors by number of rows to the result section."""
     text = FigureText("Error by rows of the log", "rows n", "RMSE of curves", "Bands: ± 1 sd over worlds.")
-    section.add_figure(partial(draw_lines, list_row_lines(summary), text, log_x=True, log_y=True), text.title)
+    section.add_figure(partial(draw_lines, list_error_lines_by_rows(summary), text, log_x=True, log_y=True), text.title)
     section.add("RMSE ± standard error:", tabulate_errors_by_rows(summary))
 
 

@@ -31,7 +31,7 @@ from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import Section, format_share, format_table
 from largesse_lab.pages.method_comparison import Summary
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_requested_seeds
 from largesse_lab.runner.record_cache import RecordCache
 
 LOG_ROWS, NEXT_ROWS = 5000, 5000
@@ -46,7 +46,7 @@ NEXT_LOG_TITLES = {"gain": "gain over the mix", "plan": "value of the plan", "ow
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per simulated world and model: intervals from the next log, and the cost of exploring."""
-    seeds = take_seeds(request, FIRST_SEED, N_WORLDS)
+    seeds = select_requested_seeds(request, FIRST_SEED, N_WORLDS)
     models = [NEXT_LOG_MODEL] if request.models is None else request.models
     sizes = [NEXT_ROWS] if request.sizes is None else request.sizes
     keys = [(seed, model, rows) for seed in seeds for model in models for rows in sizes]

@@ -38,7 +38,7 @@ from largesse.worlds import RandomLog, draw_world
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.interval_coverage import FreshCurveRecorder
 from largesse_lab.pages.markdown import format_table
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_part
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_repeats_of_part
 from largesse_lab.runner.record_cache import RecordCache
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     if request.problems is not None or request.models is not None:
         what = "bound draws its own worlds and has one model"
         fail("experiment", Problem(what, "leave out --simulations and --models"))
-    logs = take_part(BOUND_LOGS if request.repeats is None else request.repeats, request.part)
+    logs = select_repeats_of_part(BOUND_LOGS if request.repeats is None else request.repeats, request.part)
     return RecordCache(request.out, ("log",)).measure_each([(log,) for log in logs], _measure_log, progress)
 
 

@@ -33,7 +33,13 @@ from largesse.records import Array, Estimate, HeldOutPredictions, Log, Progress,
 from largesse.stats import t_estimate
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.pages.markdown import format_table
-from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
+from largesse_lab.runner.experiment_request import (
+    Records,
+    Request,
+    find_unknown_name_problems,
+    ignore_progress,
+    select_repeats_of_part,
+)
 from largesse_lab.runner.record_cache import RecordCache
 
 HARD_LOG_LEVELS = Levels(costs=(0.0, 1.0, 2.0), on_redemption=True)
@@ -86,8 +92,8 @@ HARD_LOG_CASES = {
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per case and log: the position of the truth relative to each estimate's interval."""
     names = list(HARD_LOG_CASES) if request.problems is None else request.problems
-    refuse("experiment", find_unknown("case", names, list(HARD_LOG_CASES)))
-    logs = take_part(400 if request.repeats is None else request.repeats, request.part)
+    refuse("experiment", find_unknown_name_problems("case", names, list(HARD_LOG_CASES)))
+    logs = select_repeats_of_part(400 if request.repeats is None else request.repeats, request.part)
     keys = [(name, log) for name in names for log in logs]
     return RecordCache(request.out, ("case", "log")).measure_each(keys, _measure_log, progress)
 

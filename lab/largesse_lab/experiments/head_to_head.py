@@ -47,13 +47,25 @@ from largesse_lab.experiments.random_world_comparison import FRESH_ROWS, measure
 from largesse_lab.experiments.real_log_gains import (
     GAIN_BUDGET_SHARES,
     GAIN_LOGS,
-    average_dearest_cost,
+    estimate_costliest_level_cost,
     find_real_log_path,
 )
 from largesse_lab.nested_label_logs import find_data_folder
-from largesse_lab.runner.competitor_models import ORACLE, find_invalid, list_known, make_competitor, match_models
-from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
-from largesse_lab.runner.limited_process import describe_error, run_limited
+from largesse_lab.runner.competitor_models import (
+    ORACLE,
+    find_model_name_problems,
+    list_known_models,
+    make_competitor,
+    match_models,
+)
+from largesse_lab.runner.experiment_request import (
+    Records,
+    Request,
+    find_unknown_name_problems,
+    ignore_progress,
+    match_names,
+)
+from largesse_lab.runner.limited_process import describe_error, run_in_limited_process
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.uplift_measures import measure_aucc, measure_multi_level_aucc, measure_qini
 
@@ -158,7 +170,7 @@ class Contestant:
             return np.asarray(self.model.predict(customers))
 
 
-def fit_to_file(name: str, split: int, model: str, file: str) -> dict[str, Any]:
+def save_out_of_fold_curves(name: str, split: int, model: str, file: str) -> dict[str, Any]:
     """Save the out-of-fold curves of a model on a log; return the processor time."""
     log = HEAD_LOGS[name](find_data_folder())
     start = process_time()
@@ -170,7 +182,7 @@ def fit_to_file(name: str, split: int, model: str, file: str) -> dict[str, Any]:
     return {"seconds": round(seconds, 2)}
 
 
-def fit_world(seed: int, rows: int, model: str) -> dict[str, Any]:
+def measure_model_on_random_world(seed: int, rows: int, model: str) -> dict[str, Any]:
     """Fit a model to the log of a random simulated world, and measure its plans for new simulated customers."""
     world = draw_world(seed)
     log, fresh = world.draw_log(rows), world.draw_fresh(FRESH_ROWS)
@@ -180,7 +192,7 @@ def fit_world(seed: int, rows: int, model: str) -> dict[str, Any]:
 
 
 @contextmanager
-def open_fits(records: Path | None) -> Iterator[FitFolder]:
+def open_fit_folder(records: Path | None) -> Iterator[FitFolder]:
     """Open the folder of saved fits next to a file of records; without a file, a temporary folder."""
     if records is None:
         with tempfile.TemporaryDirectory() as folder:
@@ -201,7 +213,7 @@ class FitFolder:
         base = self.path / f"{name}-{split}-{model}".replace(" ", "_").replace(":", "_")
         curves_file, facts_file = base.with_name(base.name + ".npz"), base.with_name(base.name + ".json")
         if not facts_file.exists():
-            facts = run_limited(fit_to_file, name, split, model, str(curves_file))
+            facts = run_in_limited_process(save_out_of_fold_curves, name, split, model, str(curves_file))
             facts_file.write_text(json.dumps(facts, ensure_ascii=False) + "\n", encoding="utf-8")
         facts = json.loads(facts_file.read_text(encoding="utf-8"))
         if "failed" in facts:
@@ -218,9 +230,13 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     names = [*list_available_logs(), RANDOM_WORLDS] if request.problems is None else request.problems
     names = match_names(names, [*HEAD_LOGS, RANDOM_WORLDS])
     models = match_models(HEAD_MODELS if request.models is None else request.models)
-    known = [name for name in list_known() if name != ORACLE]
-    refuse("experiment", find_unknown("log", names, [*HEAD_LOGS, RANDOM_WORLDS]) + find_unknown("model", models, known))
-    refuse("experiment", find_invalid(models))
+    known = [name for name in list_known_models() if name != ORACLE]
+    refuse(
+        "experiment",
+        find_unknown_name_problems("log", names, [*HEAD_LOGS, RANDOM_WORLDS])
+        + find_unknown_name_problems("model", models, known),
+    )
+    refuse("experiment", find_model_name_problems(models))
     logs = [name for name in names if name != RANDOM_WORLDS]
     for name in logs:
         if name in HEAD_FILES:
@@ -228,7 +244,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     splits = range(HEAD_SPLITS if request.repeats is None else request.repeats)
     cache = RecordCache(request.out, HEAD_KEY)
     records = _measure_worlds(request, models, cache, progress) if RANDOM_WORLDS in names and len(splits) else []
-    with open_fits(request.out) as fits:
+    with open_fit_folder(request.out) as fits:
         if request.part == (0, 1):
             groups = [
                 [(log, split, model, share) for model in models for share in GAIN_BUDGET_SHARES]
@@ -260,7 +276,7 @@ def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
     for name, seed, model, share in keys:
         rows = int(name.split()[2].replace(",", ""))
         record = {"log": name, "repeat": seed, "model": model, "share": share, "world": seed, "rows": rows}
-        yield record | run_limited(fit_world, seed, rows, model)
+        yield record | run_in_limited_process(measure_model_on_random_world, seed, rows, model)
 
 
 def _measure_log(keys: Sequence[Key], first: str, fits: FitFolder, progress: Progress) -> Iterator[dict[str, Any]]:
@@ -275,7 +291,7 @@ def _measure_log(keys: Sequence[Key], first: str, fits: FitFolder, progress: Pro
     propensities = estimate_propensities(log, held.fold, split)  # the log has them, or its strata
     judge = compute_scores(log, held, propensities)
     shared = {"log": name, "repeat": split, "rows": len(log), "clusters": log.clusters, "levels": len(log.levels)}
-    budgets = {share: share * average_dearest_cost(judge) for share in GAIN_BUDGET_SHARES}
+    budgets = {share: share * estimate_costliest_level_cost(judge) for share in GAIN_BUDGET_SHARES}
     plans: dict[float, Array] = {}
     for model in models:
         facts, curves = fits.load_fit(name, split, model)

@@ -162,7 +162,7 @@ def fill_head_to_head(section: Section, summary: Summary) -> None:
     if summary["missing"]:
         where = "; ".join(f"{name}: {HEAD_SOURCES[name]}" for name in summary["missing"])
         section.add(f"Not measured; the data are to be had here: {where}.")
-    section.add(f"## Where `{first}` is behind", *list_losses(summary))
+    section.add(f"## Where `{first}` is behind", *list_lost_comparisons(summary))
     settings = [[model, HEAD_SETTINGS.get(model, NUMBER_DASH)] for model in summary["models"]]
     section.add("## Settings", format_table(["method", "package and settings"], settings, text_columns=2))
 
@@ -298,7 +298,7 @@ def _write_order(value: float | None) -> str:
     return NUMBER_DASH if value is None or not np.isfinite(value) else format_number(value, 3)
 
 
-def list_losses(summary: Summary) -> list[str]:
+def list_lost_comparisons(summary: Summary) -> list[str]:
     """List cases in which another method is better than the first: logs, simulated worlds and categories of worlds."""
     first, behind, clearly = summary["models"][0], 0, []
     for log in summary["logs"]:

@@ -41,7 +41,7 @@ from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.simulation_comparison import SIMULATION_MODELS
 from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.concurrent_model_fitting import run_fitting_calls_together
-from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress
+from largesse_lab.runner.experiment_request import Records, Request, find_unknown_name_problems, ignore_progress
 from largesse_lab.runner.record_cache import Key, RecordCache
 
 COVERAGE_LOG_ROWS = 2000
@@ -63,7 +63,10 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     world are judged together, so that networks are trained as one program.
     """
     names = ("averaged", "unit", "confounded") if request.problems is None else request.problems
-    refuse("experiment", find_unknown("simulation", names, SIMULATIONS) + _find_model_problems(request.models))
+    refuse(
+        "experiment",
+        find_unknown_name_problems("simulation", names, SIMULATIONS) + _find_model_problems(request.models),
+    )
     make = SIMULATION_MODELS[request.models[0]] if request.models else COVERAGE_MODEL
     logs, mix = 500 if request.repeats is None else request.repeats, MIX if request.mix is None else request.mix
     worlds = [
@@ -82,7 +85,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 
 
 def _find_model_problems(names: Sequence[str] | None) -> list[Problem]:
-    problems = find_unknown("model", names or [], list(SIMULATION_MODELS))
+    problems = find_unknown_name_problems("model", names or [], list(SIMULATION_MODELS))
     if names is not None and len(names) != 1:
         problems.append(Problem(f"{len(names)} models", "give one: all policies are judged with its curves"))
     return problems

@@ -37,11 +37,11 @@ from largesse_lab.runner.concurrent_model_fitting import fit_models_together
 from largesse_lab.runner.experiment_request import (
     Records,
     Request,
-    find_unknown,
+    find_unknown_name_problems,
     ignore_progress,
     match_names,
+    select_repeats_of_part,
     split_chunks,
-    take_part,
 )
 from largesse_lab.runner.method_measurement import select_settings_without_gpu, simulate_repeat
 from largesse_lab.runner.paper_methods import CPU_NETWORK, LITERAL, PAPER_BALANCE
@@ -128,9 +128,11 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     names = match_names(list_available_problems() if request.problems is None else request.problems, PROBLEMS)
     models = tuple(KAPPA_MODELS) if request.models is None else match_names(request.models, KAPPA_MODELS)
     refuse(
-        "experiment", find_unknown("problem", names, list(PROBLEMS)) + find_unknown("model", models, list(KAPPA_MODELS))
+        "experiment",
+        find_unknown_name_problems("problem", names, list(PROBLEMS))
+        + find_unknown_name_problems("model", models, list(KAPPA_MODELS)),
     )
-    repeats = take_part(REPEATS if request.repeats is None else request.repeats, request.part)
+    repeats = select_repeats_of_part(REPEATS if request.repeats is None else request.repeats, request.part)
     pairs = [(name, repeat) for name in names for repeat in repeats]
     groups = [
         [(*pair, model, kappa) for pair in chunk for kappa in list_kappas(model)]

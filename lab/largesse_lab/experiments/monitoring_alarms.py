@@ -24,9 +24,15 @@ from largesse.stats import draw_levels
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_intervals
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, find_interval, format_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, compute_wilson_interval, format_table
 from largesse_lab.pages.method_comparison import Summary
-from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_seeds
+from largesse_lab.runner.experiment_request import (
+    Records,
+    Request,
+    find_unknown_name_problems,
+    ignore_progress,
+    select_requested_seeds,
+)
 from largesse_lab.runner.record_cache import RecordCache
 
 if TYPE_CHECKING:
@@ -57,9 +63,9 @@ TOPICS = {"drift": ("features",), "leak": ("leaks",), "plan": ("plan",), "value"
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per simulated world and case: the verdict of `largesse check`, and checks with alarms."""
-    seeds = take_seeds(request, FIRST_SEED, N_WORLDS)
+    seeds = select_requested_seeds(request, FIRST_SEED, N_WORLDS)
     cases = list(CHECK_CASES) if request.problems is None else list(request.problems)
-    refuse("experiment", find_unknown("case", cases, list(CHECK_CASES)))
+    refuse("experiment", find_unknown_name_problems("case", cases, list(CHECK_CASES)))
     groups = [[(seed, case) for case in cases] for seed in seeds]
     cache = RecordCache(request.out, ("seed", "case"))
     return cache.measure_groups(groups, lambda keys: _measure_world(keys[0][0], [case for _, case in keys]), progress)
@@ -204,7 +210,7 @@ def fill(section: Section, summary: Summary) -> None:
         share, label = case["found"], case["case"].replace("a column knows the response", "a leak")
         if share is None:
             share, label = case["alarms"], "nothing wrong: false alarms"
-        low, high = find_interval(share, case["campaigns"])
+        low, high = compute_wilson_interval(share, case["campaigns"])
         rows.append({"label": label, "estimate": share, "low": low, "high": high})
     head = ["planted", "checks that were not fine", "campaigns", "not fine", "detected by its check"]
     section.add(format_table(head, body, text_columns=2))

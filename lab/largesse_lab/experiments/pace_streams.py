@@ -33,7 +33,7 @@ from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_table
 from largesse_lab.pages.method_comparison import Summary
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_requested_seeds
 from largesse_lab.runner.record_cache import RecordCache
 
 FIRST_SEED, N_STREAMS = 10_000, 1000  # streams that were not used to choose settings
@@ -48,7 +48,7 @@ VALUE_GRID = np.round(np.arange(0.9, 1.001, 0.005), 3)  # of the figure
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per random stream of arriving customers: each method's value relative to the optimum."""
-    keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_STREAMS)]
+    keys = [(seed,) for seed in select_requested_seeds(request, FIRST_SEED, N_STREAMS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_stream, progress)
 
 

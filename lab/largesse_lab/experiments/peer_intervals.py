@@ -24,7 +24,7 @@ from largesse.worlds import RandomLog, draw_world
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.pages.markdown import NUMBER_DASH, format_number, format_share, format_table
 from largesse_lab.pages.method_comparison import list_distinct_values
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_requested_seeds
 from largesse_lab.runner.record_cache import RecordCache
 
 INTERVAL_ROWS, INTERVAL_FRESH_ROWS, FIRST_SEED, N_WORLDS = 1000, 50_000, 1000, 60
@@ -40,7 +40,7 @@ Interval = tuple[float, float]
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per simulated world, package and estimator: the true value and the interval's ends."""
-    keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_WORLDS)]
+    keys = [(seed,) for seed in select_requested_seeds(request, FIRST_SEED, N_WORLDS)]
     return RecordCache(request.out, ("world",)).measure_each(keys, _measure_world, progress)
 
 

@@ -37,7 +37,7 @@ from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.interval_coverage import FreshCurveRecorder
 from largesse_lab.pages.markdown import format_table
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_part
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_repeats_of_part
 from largesse_lab.runner.record_cache import RecordCache
 
 LOG_ROWS, FRESH_ROWS = 1500, 10_000
@@ -53,7 +53,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     if request.problems is not None or request.models is not None:
         what = "profit draws its own worlds and has one model"
         fail("experiment", Problem(what, "leave out --simulations and --models"))
-    logs = take_part(PROFIT_LOGS if request.repeats is None else request.repeats, request.part)
+    logs = select_repeats_of_part(PROFIT_LOGS if request.repeats is None else request.repeats, request.part)
     return RecordCache(request.out, ("log",)).measure_each([(log,) for log in logs], _measure_log, progress)
 
 
@@ -68,7 +68,7 @@ class _FreshProfits:
     def measure_true_profit(self, policies: Sequence[Array]) -> dict[str, float]:
         """Return the true value, spend and profit of policies for new simulated customers."""
         truth, rows = self.customers.truth, np.arange(len(self.customers))
-        costs = broadcast_expected_costs(self.levels, truth)
+        costs = compute_expected_level_costs(self.levels, truth)
         value = float(np.mean([truth[rows, levels].mean() for levels in policies]))
         spend = float(np.mean([costs[rows, levels].mean() for levels in policies]))
         profit = self.worth * value - spend
@@ -76,7 +76,7 @@ class _FreshProfits:
         return {"value": value, "spend": spend, "profit": profit, "gain": profit - cheapest}
 
 
-def broadcast_expected_costs(levels: Levels, responses: Array) -> Array:
+def compute_expected_level_costs(levels: Levels, responses: Array) -> Array:
     """Return the expected costs (n, K) of all levels for customers with expected responses (n, K)."""
     return np.broadcast_to(expected_costs(levels, responses), responses.shape)
 
@@ -97,7 +97,7 @@ def _draw_world_and_levels(seed: int) -> tuple[RandomWorld, Levels]:
 def _measure_log(seed: int) -> dict[str, Any]:
     world, levels = _draw_world_and_levels(seed)
     customers = world.draw_fresh(FRESH_ROWS)
-    costs, truth = broadcast_expected_costs(levels, customers.truth).mean(axis=0), customers.truth.mean(axis=0)
+    costs, truth = compute_expected_level_costs(levels, customers.truth).mean(axis=0), customers.truth.mean(axis=0)
     share = float(np.exp(np.random.default_rng(seed).uniform(-0.7, 1.1)))
     worth = share * float((costs[-1] - costs[0]) / (truth[-1] - truth[0]))
     fresh = _FreshProfits(customers, levels, worth)
@@ -130,7 +130,7 @@ def _measure_log(seed: int) -> dict[str, Any]:
 
 
 def _decide_levels(curves: Array, levels: Levels, price: float) -> Array:
-    return decide_at_price(curves, broadcast_expected_costs(levels, curves), price)
+    return decide_at_price(curves, compute_expected_level_costs(levels, curves), price)
 
 
 def _decide_fresh_levels(plan: HeldOutPlan, fresh_curves: Sequence[Array], levels: Levels) -> list[Array]:

@@ -27,8 +27,8 @@ from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_mean, format_number, format_table
 from largesse_lab.pages.method_comparison import Summary, keep_latest_records, list_distinct_values
-from largesse_lab.runner.competitor_models import ORACLE, PEERS, find_invalid, make_competitor, match_models
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.runner.competitor_models import ORACLE, PEERS, find_model_name_problems, make_competitor, match_models
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_requested_seeds
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.truth_measures import compute_root_mean_square
 
@@ -45,9 +45,9 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     names = match_models(WORLD_MODELS if request.models is None else request.models)
     sizes = list(dict.fromkeys(request.sizes or [LOG_ROWS]))
     too_small = [Problem(f"logs of {size} rows", f"{MIN_ROWS} or more") for size in sizes if size < MIN_ROWS]
-    refuse("experiment", find_invalid(names) + too_small)
+    refuse("experiment", find_model_name_problems(names) + too_small)
     first, last = SEEDS if request.seeds is None else request.seeds
-    seeds = take_seeds(request, first, last - first + 1)
+    seeds = select_requested_seeds(request, first, last - first + 1)
     groups = [[(seed, size, name) for name in names] for size in sizes for seed in seeds]
     return RecordCache(request.out, WORLD_KEY).measure_groups(groups, _measure_world, progress)
 
@@ -248,7 +248,7 @@ def fill(section: Section, summary: Summary) -> None:
         section.add(tabulate_models(size), describe_lead(size))
         _draw_distribution(section, size)
         _draw_regimes(section, size)
-        section.add("### Mean skill by regime", tabulate_regimes(size))
+        section.add("### Mean skill by regime", tabulate_skill_by_category(size))
 
 
 def tabulate_models(size: Summary) -> str:
@@ -290,7 +290,7 @@ def describe_lead(size: Summary) -> str:
     )
 
 
-def tabulate_regimes(size: Summary) -> str:
+def tabulate_skill_by_category(size: Summary) -> str:
     """Return a Markdown table of all models' mean skill by category of random simulated worlds."""
     names = [name for name in size["models"] if name != ORACLE]
     body = []

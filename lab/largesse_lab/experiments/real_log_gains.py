@@ -39,7 +39,13 @@ from largesse_lab.experiments import real_log_level_means
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.nested_label_logs import find_data_folder
 from largesse_lab.pages.markdown import NUMBER_DASH, format_table
-from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
+from largesse_lab.runner.experiment_request import (
+    Records,
+    Request,
+    find_unknown_name_problems,
+    ignore_progress,
+    match_names,
+)
 from largesse_lab.runner.record_cache import Key, RecordCache
 
 GAIN_BUDGET_SHARES = (0.25, 0.5)  # of the dearest level's cost
@@ -133,7 +139,9 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     logs = list(GAIN_LOGS) if request.problems is None else match_names(request.problems, GAIN_LOGS)
     models = list(GAIN_MODELS if request.models is None else request.models)
     refuse(
-        "experiment", find_unknown("log", logs, list(GAIN_LOGS)) + find_unknown("model", models, list(list_models()))
+        "experiment",
+        find_unknown_name_problems("log", logs, list(GAIN_LOGS))
+        + find_unknown_name_problems("model", models, list(list_models())),
     )
     splits = range(N_SPLITS if request.repeats is None else request.repeats)
     groups = [
@@ -158,7 +166,7 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
     shared |= {"means": [_list_interval(value) for value, _ in means]}
     records = []
     for *_, share in keys:
-        budget = share * average_dearest_cost(scores)
+        budget = share * estimate_costliest_level_cost(scores)
         plan = plan_each_fold(scores, budget, spending).levels
         value, spend = estimate_policy_value_and_spend(scores, plan)
         mixes = find_best_mixes(scores, measure_policy_influence(scores, plan).spend.values)
@@ -186,7 +194,7 @@ def _record_verdict(log: Log, scores: Scores, plan: Array, seed: int) -> dict[st
     return facts | {"probability": verdict.probability, "gain": gain}
 
 
-def average_dearest_cost(scores: Scores) -> float:
+def estimate_costliest_level_cost(scores: Scores) -> float:
     """Estimate the mean cost of the costliest level by inverse propensity weighting."""
     dearest = scores.level == scores.gamma.shape[1] - 1
     weight: Array = (scores.weight / scores.propensity)[dearest]

@@ -61,13 +61,13 @@ def _measure_log(name: str, log: Log, strata: Array) -> list[dict[str, Any]]:
             "reach": (value.high - value.low) / 2,
             "cluster_se": wide.se if log.cluster is not None else None,
             "cluster_reach": (wide.high - wide.low) / 2 if log.cluster is not None else None,
-            "by_hand": average_over_strata(log.response, log.level == k, strata),
+            "by_hand": compute_stratified_mean_response(log.response, log.level == k, strata),
         }
         for k, (label, (value, _), (wide, _)) in enumerate(zip(log.levels.labels, rows, clusters, strict=True))
     ]
 
 
-def average_over_strata(response: Array, selected: Array, strata: Array) -> float:
+def compute_stratified_mean_response(response: Array, selected: Array, strata: Array) -> float:
     """Return the stratified mean response of the selected rows, weighted by the strata's shares of all rows."""
     _, code = np.unique(strata, return_inverse=True)
     size, n_selected = np.bincount(code), np.bincount(code, weights=selected)

@@ -24,7 +24,7 @@ from largesse.serve import DAY_MICROS, LedgerTerms, Pacer, make_offers, make_pop
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.pages.markdown import format_table
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_requested_seeds
 from largesse_lab.runner.record_cache import RecordCache
 
 SERVED_LOG_ROWS = 5000  # also the number of customers that a policy is calibrated on, and of new customers
@@ -41,7 +41,7 @@ MAX_CUSTOMERS, DAYS = 100, 30  # customers of a request to the ledger, and days 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per simulated world: the gain's interval width, its coverage, and the spend."""
-    keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_WORLDS)]
+    keys = [(seed,) for seed in select_requested_seeds(request, FIRST_SEED, N_WORLDS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_world, progress)
 
 

@@ -33,7 +33,7 @@ from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import format_share
 from largesse_lab.pages.method_comparison import Summary, list_distinct_values
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_requested_seeds
 from largesse_lab.runner.plan_interval_coverage import (
     ScoredLog,
     add_tables_by_rows,
@@ -58,7 +58,7 @@ MAX_SHIFT_REFUND = 0.3  # the largest share of an amount that is paid back on re
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per number of rows and simulated world: intervals and truth under covariate shift."""
-    seeds = take_seeds(request, SHIFT_SEEDS[0], SHIFT_SEEDS[1] - SHIFT_SEEDS[0] + 1)
+    seeds = select_requested_seeds(request, SHIFT_SEEDS[0], SHIFT_SEEDS[1] - SHIFT_SEEDS[0] + 1)
     keys = [(seed, size) for size in request.sizes or [SHIFT_LOG_ROWS] for seed in seeds]
     return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)
 
@@ -143,7 +143,7 @@ def _evaluate_on_shifted_customers(fitted: ScoredLog, customers: RandomLog, budg
         "gaps": len(shift.remaining),
         "truth": list(truth),
     }
-    for name, kept in (("weighted", fitted.weight(weight)), ("unweighted", fitted)):
+    for name, kept in (("weighted", fitted.with_row_weights(weight)), ("unweighted", fitted)):
         plan = plan_each_fold(kept.scores, budget, measure_spend_by_price(kept.scores))
         for measure_name, estimate, true in zip(
             ("value", "spend"), estimate_policy_value_and_spend(kept.scores, plan.policy), truth, strict=True

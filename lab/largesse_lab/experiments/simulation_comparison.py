@@ -25,10 +25,10 @@ from largesse_lab.runner.concurrent_model_fitting import run_fitting_calls_toget
 from largesse_lab.runner.experiment_request import (
     Records,
     Request,
-    find_unknown,
+    find_unknown_name_problems,
     ignore_progress,
+    select_repeats_of_part,
     split_chunks,
-    take_part,
 )
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.truth_measures import (
@@ -38,7 +38,7 @@ from largesse_lab.runner.truth_measures import (
     PAPER_BUDGETS,
     judge_curves,
     judge_policies,
-    judge_uniform,
+    measure_best_level_mix,
     measure_effect_error,
     measure_level_means,
     read_chosen_settings,
@@ -93,11 +93,11 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """
     names = ("averaged", "confounded", "unit") if request.problems is None else request.problems
     models = ("linear", "boosting", "sire") if request.models is None else request.models
-    unknown = find_unknown("simulation", names, SIMULATIONS) + find_unknown(
+    unknown = find_unknown_name_problems("simulation", names, SIMULATIONS) + find_unknown_name_problems(
         "model", models, [*SIMULATION_MODELS, *POLICIES]
     )
     refuse("experiment", unknown)
-    seeds = take_part(20 if request.repeats is None else request.repeats, request.part)
+    seeds = select_repeats_of_part(20 if request.repeats is None else request.repeats, request.part)
     keys = [(name, seed, model) for name in names for seed in seeds for model in (*SIMPLE, *models)]
     cache = RecordCache(request.out, ("simulation", "seed", "model"))
     missing = [key for key in keys if key not in cache.records]
@@ -130,7 +130,7 @@ def _measure_response_model(model: str, log: Simulation, fresh: Simulation) -> d
     seconds = round(time.perf_counter() - start, 2)
     record: dict[str, Any] = {"seconds": seconds, **choices, **judge_curves(curves, fresh)}
     if model == "uniform":
-        return record | {"√pehe": None} | judge_uniform(fresh)
+        return record | {"√pehe": None} | measure_best_level_mix(fresh)
     effect = fresh.truth if model == "oracle" else _fit_and_predict_curves(model, select_two_level_log(log), fresh)[0]
     return record | {"√pehe": measure_effect_error(effect, fresh.truth)}
 

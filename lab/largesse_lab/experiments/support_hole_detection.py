@@ -24,7 +24,7 @@ from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import Section, format_share, format_table
 from largesse_lab.pages.method_comparison import Summary, list_distinct_values
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_requested_seeds
 from largesse_lab.runner.plan_interval_coverage import (
     ScoredLog,
     compute_true_value_and_spend,
@@ -47,7 +47,7 @@ MAX_HOLES = 2
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per log size and simulated world: planted and detected support holes, and coverage."""
-    seeds = take_seeds(request, HOLE_SEEDS[0], HOLE_SEEDS[1] - HOLE_SEEDS[0] + 1)
+    seeds = select_requested_seeds(request, HOLE_SEEDS[0], HOLE_SEEDS[1] - HOLE_SEEDS[0] + 1)
     keys = [(seed, size) for size in request.sizes or [HOLE_LOG_ROWS] for seed in seeds]
     return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)
 

@@ -35,7 +35,7 @@ from largesse_lab.experiments.random_world_comparison import MIN_SKILL
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_number, format_table
 from largesse_lab.pages.method_comparison import Summary, keep_latest_records, list_distinct_values
-from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, select_requested_seeds
 from largesse_lab.runner.record_cache import Key, RecordCache
 
 VERDICT_KEY = ("world", "rows", "model")
@@ -47,7 +47,7 @@ RECOMMENDED = ("plan", "rule", "before")
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per number of rows, simulated world and model: the verdicts and the true gains."""
     first, last = SEEDS if request.seeds is None else request.seeds
-    seeds = take_seeds(request, first, last - first + 1)
+    seeds = select_requested_seeds(request, first, last - first + 1)
     models = list(request.models or ["auto"])
     sizes = list(dict.fromkeys(request.sizes or [LOG_ROWS]))
     groups = [[(seed, size, model) for model in models] for size in sizes for seed in seeds]

@@ -25,7 +25,13 @@ from largesse.records import Estimate, Log, Progress
 from largesse.response import Linear
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.pages.markdown import format_table
-from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
+from largesse_lab.runner.experiment_request import (
+    Records,
+    Request,
+    find_unknown_name_problems,
+    ignore_progress,
+    select_repeats_of_part,
+)
 from largesse_lab.runner.record_cache import RecordCache
 
 LOWEST_RATE, RATE_RISE = 0.1, 0.3
@@ -61,8 +67,8 @@ FLAT_WORLDS = {
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per simulated log: estimated gains with intervals, whose true value is zero."""
     names = list(FLAT_WORLDS) if request.problems is None else request.problems
-    refuse("experiment", find_unknown("kind of log", names, list(FLAT_WORLDS)))
-    logs = take_part(CURSE_LOGS if request.repeats is None else request.repeats, request.part)
+    refuse("experiment", find_unknown_name_problems("kind of log", names, list(FLAT_WORLDS)))
+    logs = select_repeats_of_part(CURSE_LOGS if request.repeats is None else request.repeats, request.part)
     keys = [(name, log) for name in names for log in logs]
     return RecordCache(request.out, ("case", "log")).measure_each(keys, _measure_log, progress)
 

@@ -72,10 +72,10 @@ def format_mean(mean: float | None, spread: float | None = None, digits: int = 4
     return format_number(mean, digits) + ("" if spread is None else f" ± {format_number(spread, digits)}")
 
 
-def find_interval(share: float, n: int) -> tuple[float, float]:
+def compute_wilson_interval(share: float, n: int) -> tuple[float, float]:
     """Return Wilson's 95 % confidence interval of a share, from a count and a sample size n.
 
-    >>> tuple(round(end, 3) for end in find_interval(0.0, 100))
+    >>> tuple(round(end, 3) for end in compute_wilson_interval(0.0, 100))
     (0.0, 0.037)
     """
     z = 1.96
@@ -93,5 +93,5 @@ def format_share(share: float | None, n: int) -> str:
     """
     if share is None:
         return NUMBER_DASH
-    low, high = find_interval(share, n)
+    low, high = compute_wilson_interval(share, n)
     return f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"

@@ -198,14 +198,14 @@ def _read_budget(column: str) -> float:
 
 def _add_budget_tables(section: Section, summary: Summary, measure: str, columns: Sequence[str]) -> None:
     title = f"{MEASURES[measure]}, by budget"
-    section.add(f"## {title}", *tabulate_budgets(summary, columns))
-    if series := list_budget_lines(summary, columns):
+    section.add(f"## {title}", *tabulate_methods_by_budget(summary, columns))
+    if series := list_measure_lines_by_budget(summary, columns):
         note = "Means over repeats; standard deviations are in the tables."
         text = FigureText(title, "budget m: mean cost per customer", MEASURES[measure].lower(), note)
         section.add_figure(partial(draw_lines, series, text, log_x=True, share_y=True), title, measure)
 
 
-def tabulate_budgets(summary: Summary, columns: Sequence[str]) -> list[str]:
+def tabulate_methods_by_budget(summary: Summary, columns: Sequence[str]) -> list[str]:
     """Return one Markdown table per simulation with methods as rows and budgets as columns."""
     published = [c for c in columns if any(c in cells for cells in summary.get("paper", {}).values())]
     head = ["method", *(f"m = {_read_budget(c):g}" for c in columns)]
@@ -222,7 +222,7 @@ def tabulate_budgets(summary: Summary, columns: Sequence[str]) -> list[str]:
     return paragraphs
 
 
-def list_budget_lines(summary: Summary, columns: Sequence[str]) -> list[dict[str, Any]]:
+def list_measure_lines_by_budget(summary: Summary, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Return the figure's lines of a measure over budgets, one per simulation and main method.
 
     A method with the normalised penalty is drawn in place of one that was not measured.

@@ -4,7 +4,7 @@ Each class has `fit(log)` and `predict(customers)`. All get the same encoded fea
 package refuses them. `pip install -e 'lab[peers]'` installs the packages.
 """
 
-from largesse_lab.peers.boosting_learners import LevelBooster as LevelBooster
+from largesse_lab.peers.boosting_learners import BoostingLearner as BoostingLearner
 from largesse_lab.peers.causalml_forest import UpliftForest as UpliftForest
 from largesse_lab.peers.causalml_learners import CausalMLLearner as CausalMLLearner
 from largesse_lab.peers.decision_focused_learning import DecisionFocused as DecisionFocused

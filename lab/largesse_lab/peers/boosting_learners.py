@@ -10,7 +10,7 @@ from largesse_lab.peers.boosting_packages import LEVEL_BOOSTERS
 from largesse_lab.peers.peer_model import PeerModel
 
 
-class LevelBooster(PeerModel):
+class BoostingLearner(PeerModel):
     """Gradient boosting as an S-learner (level is a monotone feature) or as a T-learner (one model per level)."""
 
     def __init__(self, package: str = "sklearn", *, per_level: bool = False, seed: int = 0) -> None:

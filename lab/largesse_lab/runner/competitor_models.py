@@ -19,17 +19,17 @@ from largesse.response import Boosting, Stack, list_models, make_model, make_mon
 from largesse.stats import compute_loss, compute_loss_curvature, compute_loss_slope, minimise, sigmoid
 from largesse_lab.baselines import BART, GANITE, CFRNet, TLearner
 from largesse_lab.peers import (
+    BoostingLearner,
     CausalForestBCF,
     CausalMLLearner,
     DecisionFocused,
     EconMLLearner,
     EconMLPolicy,
     FunnelProduct,
-    LevelBooster,
     TabPFNLearner,
     UpliftForest,
 )
-from largesse_lab.runner.experiment_request import find_unknown, match_names
+from largesse_lab.runner.experiment_request import find_unknown_name_problems, match_names
 
 ORACLE = "oracle"
 SIMPLE_PENALTY = 1.0  # on squared coefficients of standardised features, as in scikit-learn's default
@@ -157,11 +157,11 @@ PEERS: dict[str, Callable[[int], CurveModel]] = {
     "DR-learner": DRLearner,
     "DR-learner trees": lambda seed: DRLearner(seed, trees=True),
     "uniform": lambda _seed: ConstantCurveModel(),
-    "sklearn S-learner": lambda seed: LevelBooster("sklearn", seed=seed),
-    "sklearn T-learner": lambda seed: LevelBooster("sklearn", per_level=True, seed=seed),
-    "lightgbm": lambda seed: LevelBooster("lightgbm", seed=seed),
-    "perpetual": lambda seed: LevelBooster("perpetual", seed=seed),
-    "xgboost": lambda seed: LevelBooster("xgboost", seed=seed),
+    "sklearn S-learner": lambda seed: BoostingLearner("sklearn", seed=seed),
+    "sklearn T-learner": lambda seed: BoostingLearner("sklearn", per_level=True, seed=seed),
+    "lightgbm": lambda seed: BoostingLearner("lightgbm", seed=seed),
+    "perpetual": lambda seed: BoostingLearner("perpetual", seed=seed),
+    "xgboost": lambda seed: BoostingLearner("xgboost", seed=seed),
     "econml DRLearner": lambda seed: EconMLLearner("DRLearner", seed),
     "econml LinearDRLearner": lambda seed: EconMLLearner("LinearDRLearner", seed),
     "econml CausalForestDML": lambda seed: EconMLLearner("CausalForestDML", seed),
@@ -177,7 +177,7 @@ PEERS: dict[str, Callable[[int], CurveModel]] = {
 }
 
 
-def list_known() -> list[str]:
+def list_known_models() -> list[str]:
     """Return the names of all models: the catalogue's, other packages' methods, and the oracle."""
     return list(dict.fromkeys([*list_models(), *PEERS, ORACLE]))
 
@@ -189,12 +189,14 @@ def match_models(names: Sequence[str]) -> list[str]:
     ['DR-learner', 'boosting:rounds=50', 'boosting']
     """
     parts = [name.partition(":") for name in names]
-    return list(dict.fromkeys(match_names([bare], list_known())[0] + colon + rest for bare, colon, rest in parts))
+    return list(
+        dict.fromkeys(match_names([bare], list_known_models())[0] + colon + rest for bare, colon, rest in parts)
+    )
 
 
-def find_invalid(names: Sequence[str]) -> list[Problem]:
+def find_model_name_problems(names: Sequence[str]) -> list[Problem]:
     """Return one problem per unknown model or invalid setting."""
-    problems = find_unknown("model", [name.partition(":")[0] for name in names], list_known())
+    problems = find_unknown_name_problems("model", [name.partition(":")[0] for name in names], list_known_models())
     if not problems:
         for name in names:
             make_competitor(name)

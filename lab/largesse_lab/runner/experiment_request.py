@@ -64,28 +64,30 @@ def _normalise_name(name: str) -> str:
     return re.sub(r"[^a-z0-9.†]", "", name.lower())
 
 
-def find_unknown(kind: str, names: Sequence[str], known: Sequence[str]) -> list[Problem]:
+def find_unknown_name_problems(kind: str, names: Sequence[str], known: Sequence[str]) -> list[Problem]:
     """Return one problem per unknown name, with a suggestion."""
     return [Problem(f"unknown {kind} {name!r}", suggest(name, known)) for name in names if name not in known]
 
 
-def take_part(repeats: int, part: tuple[int, int]) -> list[int]:
+def select_repeats_of_part(repeats: int, part: tuple[int, int]) -> list[int]:
     """Return the repeats of part i of n of an experiment: every n-th repeat, from the i-th on.
 
-    >>> take_part(10, (1, 4))
+    >>> select_repeats_of_part(10, (1, 4))
     [1, 5, 9]
     """
     return list(range(repeats))[part[0] :: part[1]]
 
 
-def take_seeds(request: Request, first: int, n_seeds: int) -> list[int]:
+def select_requested_seeds(request: Request, first: int, n_seeds: int) -> list[int]:
     """Return the seeds that the requested part of an experiment measures.
 
     Without a range of seeds: `n_seeds` from `first` on, but no more than the requested repeats.
 
-    >>> take_seeds(Request(seeds=(3, 9), part=(1, 2)), 100, 20), take_seeds(Request(seeds=(3, 9), repeats=0), 100, 20)
-    ([4, 6, 8], [])
-    >>> take_seeds(Request(repeats=3), 100, 2)
+    >>> select_requested_seeds(Request(seeds=(3, 9), part=(1, 2)), 100, 20)
+    [4, 6, 8]
+    >>> select_requested_seeds(Request(seeds=(3, 9), repeats=0), 100, 20)
+    []
+    >>> select_requested_seeds(Request(repeats=3), 100, 2)
     [100, 101, 102]
     """
     n_seeds = n_seeds if request.repeats is None else request.repeats

@@ -21,7 +21,7 @@ MAX_WALL_FACTOR = 5  # a process that waits for other processes for longer is st
 PRELOADED = ["largesse_lab.runner.competitor_models"]
 
 
-def run_limited(
+def run_in_limited_process(
     work: Callable[..., dict[str, Any]], *arguments: Any, seconds: int = MAX_SECONDS, gigabytes: float = MAX_GIGABYTES
 ) -> dict[str, Any]:
     """Return the record made by `work(*arguments)` in a separate process, with the peak memory in megabytes.

@@ -24,9 +24,15 @@ from largesse.records import Array, Log, Progress
 from largesse.stats import count_cores
 from largesse.worlds import SIMULATIONS, simulate
 from largesse_lab.runner import truth_measures
+from largesse_lab.runner.allocation_dynamic_programme import allocate_by_dynamic_programme
 from largesse_lab.runner.concurrent_model_fitting import fit_models_together
-from largesse_lab.runner.dynamic_programme import allocate_by_dynamic_programme
-from largesse_lab.runner.experiment_request import Records, Request, find_unknown, split_chunks, take_part
+from largesse_lab.runner.experiment_request import (
+    Records,
+    Request,
+    find_unknown_name_problems,
+    select_repeats_of_part,
+    split_chunks,
+)
 from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.truth_measures import (
     PAPER_BUDGETS,
@@ -118,7 +124,9 @@ def measure_methods(
     """
     problems, names = request.problems or (), request.models or ()
     refuse(
-        "experiment", find_unknown(source.kind, problems, source.names) + find_unknown("method", names, list(methods))
+        "experiment",
+        find_unknown_name_problems(source.kind, problems, source.names)
+        + find_unknown_name_problems("method", names, list(methods)),
     )
     repeats, chunk = request.repeats or 0, request.chunk or 1
     cache = RecordCache(request.out, REPEAT_KEY)
@@ -126,7 +134,7 @@ def measure_methods(
     settings = _search_grids(cache, source, requested, problems, repeats, chunk, progress)
     if repeats < GRID_REPEATS:
         requested = {n: replace(method, small={**method.small, **method.few}) for n, method in requested.items()}
-    keys = [(problem, repeat) for repeat in take_part(repeats, request.part) for problem in problems]
+    keys = [(problem, repeat) for repeat in select_repeats_of_part(repeats, request.part) for problem in problems]
     for i, chunk_keys in enumerate(split_chunks(keys, chunk)):
         share = i * chunk / len(keys)
         _measure_chunk(

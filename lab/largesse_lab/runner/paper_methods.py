@@ -16,7 +16,13 @@ from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, St
 from largesse_lab.baselines import ALPHAS, BART, GANITE, STRENGTHS, BanditNet, CFRNet
 from largesse_lab.runner.experiment_request import match_names
 from largesse_lab.runner.method_measurement import Method, RepeatData, measure_repeat_curves
-from largesse_lab.runner.truth_measures import NARROW, PAPER, judge_uniform, measure_effect_error, measure_level_means
+from largesse_lab.runner.truth_measures import (
+    NARROW,
+    PAPER,
+    measure_best_level_mix,
+    measure_effect_error,
+    measure_level_means,
+)
 
 # On one log of each of four simulations, at κ = 0 and 30, held-out loss was least after six to ten passes: 100 are enough.
 LITERAL: dict[str, Any] = {**PAPER, "training__epochs": 100, "training__patience": 30}
@@ -105,7 +111,7 @@ def make_methods(literal: Mapping[str, Any]) -> dict[str, Method]:
         "logistic": Method(Linear, group="simple"),
         "boosting": Method(Boosting, group="trees"),
         "additive": Method(Additive, group="simple"),
-        "uniform level": Method(simple=lambda data: judge_uniform(data.fresh, data.budgets), group="simple"),
+        "uniform level": Method(simple=lambda data: measure_best_level_mix(data.fresh, data.budgets), group="simple"),
         "random": Method(simple=_measure_random_levels, group="simple"),
         "oracle": Method(simple=_measure_oracle, group="simple"),
     }

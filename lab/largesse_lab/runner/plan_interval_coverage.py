@@ -38,7 +38,7 @@ class ScoredLog:
         policy = replace(self.policy, bar_unsupported=False)
         return replace(self, scores=compute_scores(self.log, self.held, self.propensities), policy=policy)
 
-    def weight(self, weight: Array) -> ScoredLog:
+    def with_row_weights(self, weight: Array) -> ScoredLog:
         """Return a copy whose scores have row weights (n,)."""
         return replace(self, scores=replace(self.scores, weight=weight))
 

@@ -99,7 +99,7 @@ def judge_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any
     return record
 
 
-def judge_uniform(fresh: Fresh, budgets: Sequence[float] = PAPER_BUDGETS) -> dict[str, Any]:
+def measure_best_level_mix(fresh: Fresh, budgets: Sequence[float] = PAPER_BUDGETS) -> dict[str, Any]:
     """Return value and skill of the best mix of levels for all customers, on new simulated customers."""
     values = {f"value {budget:g}": fresh.uniform_value(budget) for budget in budgets}
     return values | {f"skill {budget:g}": 0.0 for budget in budgets}

@@ -73,9 +73,9 @@ def has_few_choices(instance: ConstrainedProblem) -> bool:
     return instance.curves.size <= MAX_CHOICES
 
 
-def find_any_plan(instance: ConstrainedProblem) -> IntegerProgramSolution:
+def find_feasible_plan(instance: ConstrainedProblem) -> IntegerProgramSolution:
     """Search all plans of a small problem for a feasible one, or prove that none exists."""
-    return solve_program(build_program(instance, instance.levels, instance.allowed), GAP_OF_ANY_PLAN)
+    return solve_integer_program(build_integer_program(instance, instance.levels, instance.allowed), GAP_OF_ANY_PLAN)
 
 
 def prove_optimum(instance: ConstrainedProblem, start: OptimalityProof) -> OptimalityProof:
@@ -91,8 +91,8 @@ def prove_optimum(instance: ConstrainedProblem, start: OptimalityProof) -> Optim
             break
         lost = compute_losses(instance, multipliers)
         core = _select_core(lost, bound - worth, size)
-        program = build_program(instance, lost.best, core.choice)
-        answer = solve_program(program, 0.0, TIME_LIMIT if core.complete else TIME_LIMIT / 10)
+        program = build_integer_program(instance, lost.best, core.choice)
+        answer = solve_integer_program(program, 0.0, TIME_LIMIT if core.complete else TIME_LIMIT / 10)
         if answer.levels is not None:
             now = instance.compute_total_net_value(answer.levels)
             if now > worth:
@@ -144,7 +144,7 @@ def _tighten_bound(instance: ConstrainedProblem, start: OptimalityProof, worth: 
         core = _select_core(lost, bound - worth, MAX_CHOICES)
         if not core.choice.any():
             break
-        values = solve_relaxation(build_program(instance, lost.best, core.choice))
+        values = find_relaxation_multipliers(build_integer_program(instance, lost.best, core.choice))
         if values is None:
             break
         other = Multipliers(instance.rules, values)
@@ -198,7 +198,7 @@ class CuttingPlane:
     most: float
 
 
-def build_program(instance: ConstrainedProblem, base: Array, choice: Array) -> IntegerProgram:
+def build_integer_program(instance: ConstrainedProblem, base: Array, choice: Array) -> IntegerProgram:
     """Build the mixed-integer programme in which customers may get the levels marked in `choice` (n, K).
 
     Unmarked customers keep theirs.
@@ -236,7 +236,9 @@ def measure_limit_use(instance: ConstrainedProblem, limit: LimitRow, rows: Array
     return covered * (instance.compute_costs(rows, levels) if limit.money else 1.0)
 
 
-def solve_program(program: IntegerProgram, close: float = 0.0, seconds: float = TIME_LIMIT) -> IntegerProgramSolution:
+def solve_integer_program(
+    program: IntegerProgram, close: float = 0.0, seconds: float = TIME_LIMIT
+) -> IntegerProgramSolution:
     """Solve a mixed-integer programme within a time limit and a relative gap `close`."""
     instance = program.instance
     if not len(program.row):
@@ -354,7 +356,7 @@ def _hide_solver_output() -> Iterator[None]:
         os.close(nowhere)
 
 
-def solve_relaxation(program: IntegerProgram) -> Array | None:
+def find_relaxation_multipliers(program: IntegerProgram) -> Array | None:
     """Return the multipliers (R,) of all limits in the linear relaxation of a programme, or None."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array

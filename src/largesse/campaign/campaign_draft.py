@@ -20,7 +20,7 @@ from largesse.campaign.role_detection import (
     DraftColumn,
     RoleGuesses,
     find_columns_after_response,
-    find_columns_set_with_level,
+    find_columns_fixed_by_level,
     guess_roles,
 )
 from largesse.data import (
@@ -87,7 +87,7 @@ class TableProfile:
         taken = {*guess.roles.values()}
         free = [name for name, column in self.columns.items() if column.learnable and name not in taken]
         left_out = {
-            **find_columns_set_with_level(self.read, guess.roles, free),
+            **find_columns_fixed_by_level(self.read, guess.roles, free),
             **find_columns_after_response(self.read, guess.roles),
             **guess.left_out,
         }

@@ -157,7 +157,7 @@ def _write_response_unit(draft: CampaignDraft, answers: DraftAnswers) -> list[st
         known.append(f"response_value = {answers.response_value:g}")
     if known:
         return known
-    if response is None or response.yes_or_no:
+    if response is None or response.is_zero_or_one:
         worth = "what a response is worth to you, in the unit of costs; then profit is reported, too"
         return [f"# response_value = 1       # {worth}"]
     written = draft.written.get(response.name)

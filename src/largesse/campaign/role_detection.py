@@ -117,7 +117,7 @@ class DraftColumn:
         return bool(self.values.max() - self.values.min() == rows - 1 and (self.values % 1 == 0).all())
 
     @property
-    def yes_or_no(self) -> bool:
+    def is_zero_or_one(self) -> bool:
         """True if the values are 0 and 1."""
         return self.values is not None and self.distinct == 2 and bool(((self.values == 0) | (self.values == 1)).all())
 
@@ -125,7 +125,7 @@ class DraftColumn:
         """Test if the column's name, or a word of it, matches a pattern."""
         return any(pattern.search(token) for token in (*self.name_words, "".join(self.name_words)))
 
-    def name_matches_present(self, pattern: re.Pattern[str]) -> bool:
+    def name_matches_without_past(self, pattern: re.Pattern[str]) -> bool:
         """Test if the column's name matches a pattern and does not refer to the past."""
         earlier = EARLIER.intersection(self.name_words) or any(
             EARLIER_TIME.fullmatch(token) for token in self.name_words
@@ -166,7 +166,7 @@ def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, s
         "customer": lambda c: _may_be_customer(c, rows),
         "level": _may_be_level,
         "response": lambda c: (
-            c.values is not None and c.distinct >= 2 and c.name_matches_present(OUTCOME) and not c.is_id
+            c.values is not None and c.distinct >= 2 and c.name_matches_without_past(OUTCOME) and not c.is_id
         ),
     }
     for role, fits in tests.items():
@@ -188,7 +188,7 @@ def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, s
     others["cost_column"] = () if "cost_column" in roles else tuple(c.name for c in free() if _may_be_cost(c))
     if "response" not in roles:
         numeric = [c for c in free() if not c.is_id and c.distinct >= 2 and c.has_values_between(0)]
-        others["response"] = tuple(c.name for c in sorted(numeric, key=lambda c: not c.yes_or_no))
+        others["response"] = tuple(c.name for c in sorted(numeric, key=lambda c: not c.is_zero_or_one))
     if "level" not in roles:
         others["level"] = tuple(c.name for c in free() if not c.is_id and 2 <= c.distinct <= MAX_LEVELS)
     left_out = {column.name: _explain_exclusion(column, rows) for column in free()}
@@ -198,7 +198,7 @@ def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, s
 def _may_be_level(column: DraftColumn) -> bool:
     if not 2 <= column.distinct <= MAX_LEVELS or column.is_id:
         return False
-    return column.name_matches_present(TREATMENT) and not column.name_matches(REDEEMED)
+    return column.name_matches_without_past(TREATMENT) and not column.name_matches(REDEEMED)
 
 
 def _may_be_propensity(column: DraftColumn) -> bool:
@@ -207,7 +207,7 @@ def _may_be_propensity(column: DraftColumn) -> bool:
 
 
 def _may_be_cost(column: DraftColumn) -> bool:
-    return column.distinct > 2 and column.has_values_between(0) and column.name_matches_present(COST)
+    return column.distinct > 2 and column.has_values_between(0) and column.name_matches_without_past(COST)
 
 
 def _may_be_cluster(column: DraftColumn, rows: int) -> bool:
@@ -240,16 +240,16 @@ def _explain_exclusion(column: DraftColumn, rows: int) -> str:
         return IDENTIFIER
     if column.is_row_number(rows):
         return "numbers the rows"
-    if column.name_matches_present(OUTCOME) and column.values is not None:
+    if column.name_matches_without_past(OUTCOME) and column.values is not None:
         return "may have happened afterwards"
-    if column.name_matches_present(TREATMENT) or any(CONTROL.search(word) for word in column.words):
+    if column.name_matches_without_past(TREATMENT) or any(CONTROL.search(word) for word in column.words):
         return "may say what was given"
     if _may_be_cost(column):
         return "may be what the row cost"
     return "may be a probability of what was given" if _may_be_propensity(column) else ""
 
 
-def find_columns_set_with_level(table: pa.Table, roles: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+def find_columns_fixed_by_level(table: pa.Table, roles: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
     """Return the columns that have one value for each level, each with the reason to exclude it."""
     if roles.get("level", "") not in table.column_names:
         return {}

@@ -113,7 +113,7 @@ def _describe_column(name: str, inspection: CampaignDraft, role: str) -> dict[st
         reason = "looks like a protected attribute: choose Protected if the plan must not follow it"
     return {
         "name": name,
-        "kind": "yes/no" if column.yes_or_no else column.kind,
+        "kind": "yes/no" if column.is_zero_or_one else column.kind,
         "missing": values.null_count,
         "distinct": column.distinct if column.kind not in ("nothing", "other") else None,
         "examples": list_example_values(values),

@@ -10,8 +10,8 @@ from largesse_lab.experiments import convergence_rates
 from largesse_lab.experiments.convergence_rates import (
     TRUTHS,
     compute_theoretical_error,
-    list_level_lines,
-    list_row_lines,
+    list_error_lines_by_levels,
+    list_error_lines_by_rows,
     make_piecewise_constant_curve,
     measure_errors_by_rows,
     measure_level_errors,
@@ -67,7 +67,7 @@ def test_the_table_and_the_lines_show_the_summary(records: Records) -> None:
     some = [r for r in records if r["truth"] in ("constant", WIDE) and r["levels"] in (2, 5)]
     summary = summarise_level_errors(some)
     assert "| constant | 0." in tabulate_level_errors(summary)
-    lines = list_level_lines(summary)
+    lines = list_error_lines_by_levels(summary)
     panels = [(line["panel"], line["label"]) for line in lines[:3]]
     assert panels == [("constant", name) for name in ("free", "monotone", "promised")]
     assert lines[2]["mean"] == [compute_theoretical_error(2), compute_theoretical_error(5)]
@@ -83,7 +83,7 @@ def test_more_rows_mean_less_error_with_a_slope(monkeypatch: pytest.MonkeyPatch)
     assert -0.8 < summary["slopes"]["averaged"]["linear"]["mean"] < -0.25
     assert summary["slopes"]["averaged"]["level means"]["mean"] > -0.1  # nothing to learn about the customers
     assert "| linear | 0." in tabulate_errors_by_rows(summary)
-    assert list_row_lines(summary)[1]["x"] == [250, 1000, 4000]
+    assert list_error_lines_by_rows(summary)[1]["x"] == [250, 1000, 4000]
 
 
 def test_level_means_are_the_means_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def two_logs(monkeypatch: pytest.MonkeyPatch) -> None:
         name: lambda _folder, seed=seed: simulate("averaged", n=400, seed=seed).log for seed, name in enumerate("AB")
     }
     monkeypatch.setattr(head_to_head, "HEAD_LOGS", logs)
-    monkeypatch.setattr(head_to_head, "run_limited", run_here)
+    monkeypatch.setattr(head_to_head, "run_in_limited_process", run_here)
     monkeypatch.setitem(PEERS, "broken", lambda _seed: Broken())
     monkeypatch.setitem(PEERS, "spy", lambda _seed: Spy())
 
@@ -91,7 +91,7 @@ def test_processes_share_the_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for i in range(2):
         out = tmp_path / f"head_to_head.{i}-of-2.jsonl"
         assert head_to_head.measure(Request(["A", "B"], MODELS, 1, part=(i, 2), out=out)) == []
-    monkeypatch.setattr(head_to_head, "run_limited", lambda *_: pytest.fail("a fit is repeated"))
+    monkeypatch.setattr(head_to_head, "run_in_limited_process", lambda *_: pytest.fail("a fit is repeated"))
     records = head_to_head.measure(Request(["A", "B"], MODELS, 1, out=tmp_path / "head_to_head.jsonl"))
     assert len(records) == 2 * len(MODELS) * 2
 

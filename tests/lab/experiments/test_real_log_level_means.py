@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse_lab.experiments.real_log_level_means import average_over_strata, measure, tabulate
+from largesse_lab.experiments.real_log_level_means import compute_stratified_mean_response, measure, tabulate
 from largesse_lab.runner.experiment_request import Request
 
 
@@ -15,7 +15,9 @@ def slow_mean(response: Array, selected: Array, strata: Array) -> float:
 def test_a_stratified_mean_weights_strata_by_their_size() -> None:
     rng = np.random.default_rng(0)
     strata, selected, response = rng.integers(0, 3, 300), rng.random(300) < 0.5, rng.normal(size=300)
-    assert average_over_strata(response, selected, strata) == pytest.approx(slow_mean(response, selected, strata))
+    assert compute_stratified_mean_response(response, selected, strata) == pytest.approx(
+        slow_mean(response, selected, strata)
+    )
 
 
 @pytest.mark.slow

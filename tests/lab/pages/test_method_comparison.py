@@ -10,10 +10,10 @@ from largesse_lab.pages.method_comparison import (
     add_method_comparison,
     average_column,
     group_columns_by_measure,
-    list_budget_lines,
+    list_measure_lines_by_budget,
     summarise_methods,
-    tabulate_budgets,
     tabulate_measure,
+    tabulate_methods_by_budget,
 )
 
 BUDGETS = (0.5, 1, 2, 10)
@@ -67,20 +67,20 @@ def test_methods_that_are_not_drawn_still_have_their_tables() -> None:
 def test_budgets_have_a_table_for_each_data_set_with_the_papers_numbers_last() -> None:
     columns = ["rmse", "value 10", "value 2", "value 0.5", "skill 3", "skill 1.5", "spend 1", "spend 2", "spend 3"]
     assert group_columns_by_measure(columns) == {"value": ["value 0.5", "value 2", "value 10"]}
-    name, table, other, _ = tabulate_budgets(summary(), [f"value {b:g}" for b in BUDGETS])
+    name, table, other, _ = tabulate_methods_by_budget(summary(), [f"value {b:g}" for b in BUDGETS])
     head, _, first, second, _ = table.splitlines()
     assert (name, other) == ("**images**", "**text**")
     assert head == "| method | m = 0.5 | m = 1 | m = 2 | m = 10 | paper, m = 1 |"
     assert first.startswith("| CCPOvSIRE | −0.005 ± 0.020 |")
     assert first.endswith("| 0.500 ± 0.100 |")
     assert second.endswith("| – |")
-    skills = tabulate_budgets(summary(), [f"skill {b:g}" for b in BUDGETS])[1]
+    skills = tabulate_methods_by_budget(summary(), [f"skill {b:g}" for b in BUDGETS])[1]
     assert "paper" not in skills
     assert skills.splitlines()[-1].split(" | ")[3] == "–"
 
 
 def test_the_main_methods_are_drawn_and_normalised_ones_in_place_of_those_that_were_not_measured() -> None:
-    lines = list_budget_lines(summary(), [f"skill {b:g}" for b in BUDGETS])
+    lines = list_measure_lines_by_budget(summary(), [f"skill {b:g}" for b in BUDGETS])
     assert [(line["panel"], line["label"]) for line in lines] == [
         (name, method) for name in ("images", "text") for method in ("Stack", "CCPOvSIRE")
     ]
@@ -88,7 +88,9 @@ def test_the_main_methods_are_drawn_and_normalised_ones_in_place_of_those_that_w
     cells = {"cells": {"skill 1": {"mean": 0.5, "sd": 0.1, "n": 2}}}
     methods = {"CCPOvSIRE, normalised": cells, "CCPOvIRE": cells}
     for more in ({}, {"CCPOvSIRE": cells}):
-        labels = [line["label"] for line in list_budget_lines({"simulations": {"a": methods | more}}, ["skill 1"])]
+        labels = [
+            line["label"] for line in list_measure_lines_by_budget({"simulations": {"a": methods | more}}, ["skill 1"])
+        ]
         assert labels == ["CCPOvSIRE" if more else "CCPOvSIRE, normalised", "CCPOvIRE"]
 
 

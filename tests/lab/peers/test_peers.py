@@ -13,13 +13,13 @@ from largesse.errors import InputError, MissingPackageError
 from largesse.records import Array
 from largesse.worlds import Simulation, simulate
 from largesse_lab.peers import (
+    BoostingLearner,
     CausalForestBCF,
     CausalMLLearner,
     DecisionFocused,
     EconMLLearner,
     EconMLPolicy,
     FunnelProduct,
-    LevelBooster,
     PeerModel,
     TabPFNLearner,
     UpliftForest,
@@ -66,7 +66,7 @@ def test_a_peer_predicts_curves(name: str, world: Simulation) -> None:
 
 def test_curves_of_boosting_never_fall(world: Simulation) -> None:
     for per_level in (False, True):
-        curves = LevelBooster("sklearn", per_level=per_level, seed=1).fit(world.log).predict(world.log.features)
+        curves = BoostingLearner("sklearn", per_level=per_level, seed=1).fit(world.log).predict(world.log.features)
         assert (np.diff(curves, axis=1) >= -1e-12).all()
 
 
@@ -86,14 +86,14 @@ def test_effects_are_added_to_the_curve_of_the_cheapest_level(world: Simulation)
 @pytest.mark.parametrize(
     ("package", "peer"),
     [
-        ("lightgbm", LevelBooster("lightgbm")),
-        ("xgboost", LevelBooster("xgboost")),
+        ("lightgbm", BoostingLearner("lightgbm")),
+        ("xgboost", BoostingLearner("xgboost")),
         ("econml.dr", EconMLLearner("DRLearner")),
         ("econml.dml", EconMLLearner("CausalForestDML")),
         ("causalml.inference.meta", CausalMLLearner("BaseXRegressor")),
         ("causalml.inference.tree", UpliftForest()),
         ("econml.dr", EconMLPolicy("PolicyTree")),
-        ("perpetual", LevelBooster("perpetual")),
+        ("perpetual", BoostingLearner("perpetual")),
         ("tabpfn", TabPFNLearner()),
     ],
 )

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from largesse.worlds import simulate
-from largesse_lab.runner.dynamic_programme import allocate_by_dynamic_programme
+from largesse_lab.runner.allocation_dynamic_programme import allocate_by_dynamic_programme
 from largesse_lab.runner.paper_methods import find_max_entropy_proportions
-from largesse_lab.runner.truth_measures import judge_curves, judge_uniform, select_two_level_log
+from largesse_lab.runner.truth_measures import judge_curves, measure_best_level_mix, select_two_level_log
 from support.plans import paid_by, whole_optimum
 
 
@@ -26,7 +26,7 @@ def test_the_truth_has_no_error_and_full_skill_and_the_best_uniform_mix_has_none
     assert record["rmse"] == record["increments"] == 0
     assert record["skill 3"] == pytest.approx(1.0, abs=0.02)
     assert judge_curves(sim.truth + 0.25, sim)["rmse"] == pytest.approx(0.25)
-    assert judge_uniform(sim)["skill 1.5"] == 0
+    assert measure_best_level_mix(sim)["skill 1.5"] == 0
 
 
 def test_random_levels_spend_the_budget() -> None:

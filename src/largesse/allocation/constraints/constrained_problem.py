@@ -226,7 +226,7 @@ def _find_limit_groups(limit: Limit, kinds: list[Segments], places: Array) -> Ar
     if limit.segments is None:
         return np.arange(len(places))
     at = [kind is limit.segments for kind in kinds].index(True)
-    return np.flatnonzero(places[:, at] == limit.segments.segment_numbers[limit.segment])
+    return np.flatnonzero(places[:, at] == limit.segments.number_by_segment[limit.segment])
 
 
 def make_constrained_problem(curves: Array, costs: Array, rules: LimitRows) -> ConstrainedProblem:

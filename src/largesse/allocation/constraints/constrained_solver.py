@@ -14,7 +14,7 @@ from largesse.allocation.constraints.infeasibility import (
     refuse_infeasible,
 )
 from largesse.allocation.constraints.lagrange_multipliers import Multipliers, compute_dual_bound, solve_dual
-from largesse.allocation.mixed_integer_solver import OptimalityProof, find_any_plan, has_few_choices, prove_optimum
+from largesse.allocation.mixed_integer_solver import OptimalityProof, find_feasible_plan, has_few_choices, prove_optimum
 from largesse.allocation.price.upper_hulls import convert_to_kernel_arrays
 from largesse.records import Array, Plan
 
@@ -46,7 +46,7 @@ def plan_under_constraints(curves: Array, costs: Array, rules: LimitRows, averag
         slack, needed = start.slack, start.needed
     feasible = not (slack < 0).any()
     if not feasible and has_few_choices(instance):
-        answer = find_any_plan(instance)
+        answer = find_feasible_plan(instance)
         if answer.levels is not None:
             feasible, bound, instance.levels[:] = True, min(bound, answer.bound), answer.levels
         elif answer.proven:

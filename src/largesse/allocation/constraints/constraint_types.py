@@ -64,7 +64,7 @@ class Segments:
         return self._names_and_codes[1]
 
     @cached_property
-    def segment_numbers(self) -> dict[Any, int]:
+    def number_by_segment(self) -> dict[Any, int]:
         """Number of each segment, by the segment's name."""
         return {name: place for place, name in enumerate(self.names)}
 
@@ -141,23 +141,23 @@ class Limit(Constraint):
         """Format an amount of money or customers for messages, rounded towards a feasible limit."""
         return format_rounded(value, down=self.at_least) if self.money else f"{value:,.0f}"
 
-    def describe_change(self, limit: float, _n: int, /) -> str:
+    def write_feasible_limit_advice(self, limit: float, _n: int, /) -> str:
         """Write the advice to change the limit to a feasible value."""
         return f"{'lower' if self.at_least else 'raise'} {self.name} to {self.amount(limit)}"
 
-    def out_of_reach(self, nearest: float, n: int, /) -> Problem:
+    def make_unreachable_problem(self, nearest: float, n: int, /) -> Problem:
         """Return the problem of a limit that no plan can satisfy, with the nearest feasible value."""
         side = "at most" if self.at_least else "at least"
         got = f"{self.name} is {self.amount(self.limit(n))}, but every plan comes to {side} {self.amount(nearest)}"
         return Problem(got, f"{'lower' if self.at_least else 'raise'} it to {self.amount(nearest)}")
 
-    def not_met(self, by: float, _n: int, /) -> Problem:
+    def make_violation_problem(self, by: float, _n: int, /) -> Problem:
         """Return the problem of a limit that the best plan found violates by an amount."""
         what = f"no plan was found that keeps {self.name}"
         return Problem(what, f"{'lower' if self.at_least else 'raise'} it by {by:g}")
 
     @classmethod
-    def clashes(cls, _rules: Sequence[Any], _shape: tuple[int, int], _allowed: Array, /) -> list[Problem]:
+    def find_clash_problems(cls, _rules: Sequence[Any], _shape: tuple[int, int], _allowed: Array, /) -> list[Problem]:
         """Return the problems of limits of this class that contradict each other.
 
         `shape` is (n, K); `allowed` is (n, K), or (0, K) when everybody may get everything.
@@ -312,11 +312,11 @@ class Budget(Limit):
         """Return the total budget."""
         return self.total
 
-    def describe_change(self, limit: float, n: int, /) -> str:
+    def write_feasible_limit_advice(self, limit: float, n: int, /) -> str:
         """Write the advice to raise the budget to a feasible total and average per customer."""
         return f"raise the budget to {self._format_total_and_mean(limit, n)}"
 
-    def out_of_reach(self, nearest: float, n: int, /) -> Problem:
+    def make_unreachable_problem(self, nearest: float, n: int, /) -> Problem:
         """Return the problem of a budget below the cost of the cheapest levels."""
         got = f"the budget is {self.total:g} in total, but the cheapest levels cost {nearest:g}"
         return Problem(got, f"raise it to {self._format_total_and_mean(nearest, n)}")
@@ -326,7 +326,7 @@ class Budget(Limit):
         got = f"the budget is {self.total:g} in total, but under the other rules every plan costs {needed:g} or more"
         return Problem(got, f"raise it to {self._format_total_and_mean(needed, n)}")
 
-    def not_met(self, by: float, _n: int, /) -> Problem:
+    def make_violation_problem(self, by: float, _n: int, /) -> Problem:
         """Return the problem of a budget that the best plan found exceeds by an amount."""
         return Problem(f"no plan was found within {self.name}", f"raise it by {by:g}")
 
@@ -370,12 +370,12 @@ class SegmentBudget(Limit):
         """Return the maximum total cost of the segment's customers."""
         return float(self.total)
 
-    def out_of_reach(self, nearest: float, _n: int, /) -> Problem:
+    def make_unreachable_problem(self, nearest: float, _n: int, /) -> Problem:
         """Return the problem of a budget below the cost of the segment's cheapest levels."""
         got = f"{self.name} is {self.total:g}, but its cheapest levels cost {nearest:g}"
         return Problem(got, f"raise it to {self.amount(nearest)}")
 
-    def not_met(self, by: float, _n: int, /) -> Problem:
+    def make_violation_problem(self, by: float, _n: int, /) -> Problem:
         """Return the problem of a segment budget that the best plan found exceeds by an amount."""
         return Problem(f"no plan was found within {self.name}", f"raise it by {by:g}")
 
@@ -422,7 +422,7 @@ def _find_segment_problems(limit: SegmentBudget | SegmentMinimum, n: int) -> lis
     """Return the problems of a total for a segment without customers, or of an invalid total."""
     if limit.segments.shape != (n,):
         return []  # is named once, for all segments
-    if limit.segment not in limit.segments.segment_numbers:
+    if limit.segment not in limit.segments.number_by_segment:
         hint = suggest(str(limit.segment), [str(known) for known in limit.segments.names])
         return [Problem(f"{limit.setting.word} names {limit.segment!r}, which no customer is in", hint)]
     total = number_or_none(limit.total)
@@ -471,12 +471,12 @@ class LevelCap(Limit):
         """Return the maximum number of customers at the level."""
         return float(math.floor(self.most))
 
-    def not_met(self, by: float, _n: int, /) -> Problem:
+    def make_violation_problem(self, by: float, _n: int, /) -> Problem:
         """Return the problem of a level cap that the best plan found exceeds by a number of customers."""
         return Problem(f"no plan was found within {self.name}", f"raise it by {by:,.0f}")
 
     @classmethod
-    def clashes(cls, rules: Sequence[LevelCap], shape: tuple[int, int], allowed: Array, /) -> list[Problem]:
+    def find_clash_problems(cls, rules: Sequence[LevelCap], shape: tuple[int, int], allowed: Array, /) -> list[Problem]:
         """Return the problem of level caps that admit fewer customers than there are (Hall's condition)."""
         n, K = shape
         most = {rule.level: rule.limit(n) for rule in rules}
@@ -541,22 +541,24 @@ class LevelShare(Limit):
         """Return the minimum number of customers at the level."""
         return float(math.ceil(self.share * n - 1e-9))
 
-    def describe_change(self, limit: float, n: int, /) -> str:
+    def write_feasible_limit_advice(self, limit: float, n: int, /) -> str:
         """Write the advice to lower the share to a feasible value."""
         return f"lower {self.name} to {format_rounded(limit / n, down=True)}"
 
-    def out_of_reach(self, nearest: float, n: int, /) -> Problem:
+    def make_unreachable_problem(self, nearest: float, n: int, /) -> Problem:
         """Return the problem of a minimum share for which too few customers may get the level."""
         got = f"{self.limit(n):,.0f} customers must get level {self.level}, but only {nearest:,.0f} may"
         return Problem(got, f"lower its share to {format_rounded(nearest / n, down=True)}")
 
-    def not_met(self, by: float, n: int, /) -> Problem:
+    def make_violation_problem(self, by: float, n: int, /) -> Problem:
         """Return the problem of a minimum share that the best plan found does not reach."""
         got = f"no plan was found that gives level {self.level} to {self.limit(n):,.0f} customers"
         return Problem(got, f"lower its share to {(self.limit(n) - by) / n:.4g}")
 
     @classmethod
-    def clashes(cls, rules: Sequence[LevelShare], shape: tuple[int, int], _allowed: Array, /) -> list[Problem]:
+    def find_clash_problems(
+        cls, rules: Sequence[LevelShare], shape: tuple[int, int], _allowed: Array, /
+    ) -> list[Problem]:
         """Return the problem of minimum shares whose sum exceeds 1."""
         n, _ = shape
         must = int(sum(rule.limit(n) for rule in rules))

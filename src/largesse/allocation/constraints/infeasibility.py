@@ -9,7 +9,7 @@ import numpy as np
 
 from largesse.allocation.constraints.constrained_problem import ConstrainedProblem, LimitRow
 from largesse.allocation.constraints.constraint_types import Budget
-from largesse.allocation.mixed_integer_solver import IntegerProgram, build_program, minimise_violations
+from largesse.allocation.mixed_integer_solver import IntegerProgram, build_integer_program, minimise_violations
 from largesse.allocation.price.price_search import SPEND_ROUNDING
 from largesse.errors import BudgetError, Problem
 from largesse.records import Array
@@ -28,7 +28,7 @@ def refuse_infeasible(instance: ConstrainedProblem) -> None:
     kinds = {type(row.limit): None for row in sorted(rules.rows, key=lambda row: row.sign)}
     for kind in kinds:
         same = [row.limit for row in rules.rows if type(row.limit) is kind]
-        problems += kind.clashes(same, (n, K), rules.allowed)
+        problems += kind.find_clash_problems(same, (n, K), rules.allowed)
     if not problems:
         most = [*rules.rows[1:], rules.rows[0]]
         problems = _list_unreachable_limits(instance, [row for row in most if row.sign > 0])
@@ -48,7 +48,7 @@ def _list_unreachable_limits(instance: ConstrainedProblem, rows: list[LimitRow])
         if row.sign < 0:  # others may hold it back as well
             extreme = min([extreme, *(other.bound for other in instance.rules.rows if _caps_limit(other, row))])
         if row.sign * extreme > row.sign * row.bound + SPEND_ROUNDING * abs(row.bound) * row.money:
-            problems.append(row.limit.out_of_reach(extreme, n))
+            problems.append(row.limit.make_unreachable_problem(extreme, n))
     return problems
 
 
@@ -74,7 +74,7 @@ def make_infeasible_error(instance: ConstrainedProblem) -> BudgetError:
 
     It names the smallest change of each limit that would help alone; if none would, the changes that would together.
     """
-    program = build_program(instance, instance.levels, instance.allowed)
+    program = build_integer_program(instance, instance.levels, instance.allowed)
     rows, hints, helping = _list_program_limits(program), [], []
     for r, row in enumerate(rows):
         over = minimise_violations(program, np.where(np.arange(len(rows)) == r, 1.0, math.inf))
@@ -102,7 +102,7 @@ def _list_program_limits(program: IntegerProgram) -> list[LimitRow]:
 
 def _describe_needed_change(row: LimitRow, by: float, instance: ConstrainedProblem) -> str:
     """Write the advice to change a limit, which is violated by an amount, to a feasible value."""
-    return row.limit.describe_change(row.bound + row.sign * by, len(instance.levels))
+    return row.limit.write_feasible_limit_advice(row.bound + row.sign * by, len(instance.levels))
 
 
 def _join_with_commas(parts: list[str], last: str) -> str:
@@ -119,4 +119,4 @@ def make_violated_limits_error(instance: ConstrainedProblem, slack: Array, neede
     if needed > budget.total * (1 + SPEND_ROUNDING):
         return BudgetError("constraints", [budget.too_small(needed, n)])
     broken = [(row, left) for row, left in zip(rows, slack, strict=True) if left < 0]
-    return BudgetError("constraints", [row.limit.not_met(-float(left), n) for row, left in broken])
+    return BudgetError("constraints", [row.limit.make_violation_problem(-float(left), n) for row, left in broken])
