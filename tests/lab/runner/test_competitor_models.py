@@ -1,5 +1,7 @@
 """The simple models: each compared with a slow, plain version of itself, or where the answer is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +13,8 @@ from largesse.response import list_models
 from largesse_lab.runner.competitor_models import PEERS, fit_ridges, make_competitor
 
 BASELINES = ("bart", "cfrnet", "ganite")  # whose fits have tests of their own, and take long
-PACKAGES = ("lightgbm", "xgboost", "econml", "causalml")  # of peers; tests/lab/peers runs them where they are installed
+# Packages of competitors: tests/lab/peers runs them where they are installed.
+PACKAGES = ("lightgbm", "xgboost", "econml", "causalml", "perpetual", "stochtree", "TabPFN")
 
 
 def draw_log(*, binary: bool, n: int = 300) -> Log:
@@ -23,7 +26,7 @@ def draw_log(*, binary: bool, n: int = 300) -> Log:
 
 
 @pytest.mark.parametrize("binary", [True, False])
-@pytest.mark.parametrize("name", [name for name in PEERS if name.split()[0] not in (*BASELINES, *PACKAGES)])
+@pytest.mark.parametrize("name", [name for name in PEERS if name.split()[0] not in (*BASELINES, *PACKAGES, "funnel")])
 def test_every_peer_predicts_a_curve_for_every_customer(name: str, binary: bool) -> None:
     log = draw_log(binary=binary)
     model = make_competitor(name)
@@ -32,6 +35,17 @@ def test_every_peer_predicts_a_curve_for_every_customer(name: str, binary: bool)
     curves = model.predict(log.features)
     assert curves.shape == (300, 3)
     assert np.isfinite(curves).all()
+
+
+def test_the_funnel_learns_amounts_of_those_who_respond() -> None:
+    log = draw_log(binary=True)
+    amounts = replace(log, response=log.response * np.random.default_rng(1).gamma(2.0, 10.0, len(log)))
+    model = make_competitor("funnel product")
+    assert model is not None
+    model.fit(amounts)
+    curves = model.predict(log.features)
+    assert np.isfinite(curves).all()
+    assert curves.mean() == pytest.approx(amounts.response.mean(), rel=0.5)
 
 
 def test_every_model_of_the_catalogue_is_known() -> None:
