@@ -131,7 +131,7 @@ def test_a_run_does_each_thing_once(shop: Path, monkeypatch: pytest.MonkeyPatch)
         count(lg.Policy, name)
     for name in ("read_campaign", "fit_model", "score_log", "make_plan", "evaluate_plan"):
         count(commands, name)
-    planning = ("open_customers", "score", "make_plan", "save")
+    planning = ("open_customers", "score_customer_table", "make_plan", "save")
     commands.run(read_campaign(shop), shop / "run", engine=Counting(counts))
     assert counts == dict.fromkeys(("read_log", "fit_model", "score_log", "evaluate_plan", *planning), 1)
     counts.clear()

@@ -265,7 +265,7 @@ def describe_repeat_counts(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def tabulate_kappa_means(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table of mean ± deviation by κ, one row per problem, measure and model."""
+    """Return a Markdown table of means by κ, the weight of the balancing penalty: a row per problem, measure, model."""
     kappas = sorted({kappa for line in lines for kappa in line["x"]})
     body = []
     for line in lines:

@@ -104,7 +104,7 @@ class PricedPlan(PlanAverages, Protocol):
 
 @dataclass(frozen=True)
 class PlanOutputFile:
-    """Output file of a plan."""
+    """Path of the file that a plan is written to, and the way its text is written."""
 
     path: Path
     escaped: bool = False  # text that a spreadsheet would take for a formula gets an apostrophe before it

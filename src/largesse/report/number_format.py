@@ -236,7 +236,7 @@ class Units:
 
     @classmethod
     def from_numbers(cls, numbers: Numbers) -> Units:
-        """Read the units of the response and the budget from a page's numbers."""
+        """Return the units of the response and the budget from the numbers of a report."""
         return cls(numbers["response"]["kind"], numbers["unit"], numbers.get("response_unit", ""))
 
     @property

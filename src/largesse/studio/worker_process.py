@@ -81,7 +81,7 @@ def write_example_log(path: str) -> dict[str, Any]:
 
 
 def inspect_run_log(path: str, folder: str) -> dict[str, Any]:
-    """Inspect the log of an earlier run; the run's settings become a draft of the page."""
+    """Inspect the log of an earlier run, and return a campaign draft with the run's settings."""
     campaign = read_campaign(Path(folder))
     plan = tomllib.loads(campaign.text)["plan"]
     spent = {key: plan.pop(key) for key in ("budget", "total") if key in plan}
