@@ -56,7 +56,7 @@ class ExperimentRunOptions:
 
     @property
     def folder(self) -> Path | None:
-        """Output folder of the results, or None if there is none."""
+        """Output folder of the results, or None without `out`."""
         return None if self.out is None or self.out.suffix == ".jsonl" else self.out
 
 

@@ -26,7 +26,7 @@ A method has ten minutes of one core for a log (all five folds) or a world, and 
 - **Qini** (the dearest level against the cheapest; as CausalPFN's authors compute it: the mean of the curve over its end), **AUCC** and
   **MT-AUCC** (area under value against cost, both as shares of their ends; rows weighted by 1 / propensity) are 0.5 for a random order.
   They judge an order of customers, not a plan.
-- **s** is processor time for five folds, **MB** the peak memory of the process, of which Python and largesse take about 180.
+- **s** is processor time for five folds, **MB** the peak memory of the process (Python and largesse alone take about 180).
 - **Skill** is 0 for the best uniform mix and 1 for the best plan made from the truth; in means it counts as −1 at least."""
 END_NAMES = ("estimate", "low", "high")
 HEAD_SOURCES = {

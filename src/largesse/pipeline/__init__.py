@@ -1,7 +1,7 @@
 """Commands of a campaign: read, fit, plan, evaluate and report, each on a run folder.
 
 `run` goes the whole way; `fit`, `plan`, `judge` and `report` are its steps, each reading the files of the steps before it.
-`examine` checks a log before anything is fitted. Rows are touched only through an `Engine`: `Local` is that of
+`examine` checks a log before anything is fitted. Rows are touched only through an `Engine`: `LocalEngine` is that of
 one machine, and `run_on_spark` runs a campaign on Spark.
 """
 

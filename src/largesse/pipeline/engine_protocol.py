@@ -1,7 +1,7 @@
 """Protocol of an engine, which reads and scores rows on one machine or on a cluster.
 
 A run touches rows only through an `Engine`: it reads the log, opens a table of customers, and scores customers.
-`ScoredCustomers` answers the few questions that planning has, and writes the plan. `Local` is the engine of one machine; an engine
+`ScoredCustomers` answers the few questions that planning has, and writes the plan. `LocalEngine` is the engine of one machine; an engine
 for a cluster is one more class that fulfils these two protocols.
 """
 
@@ -156,7 +156,7 @@ class PlanResult:
     ) -> tuple[Array, Array]:
         """Count the levels of customer groups at other budgets, with their expected costs.
 
-        See `allocation.count_at_budgets`.
+        See `allocation.count_levels_at_budgets`.
         """
         if self.listed is not None:
             return count_levels_of_plans(self.listed[:, batch[0]], batch, groups, n_groups)

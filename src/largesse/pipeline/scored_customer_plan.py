@@ -66,7 +66,7 @@ def make_plan(
         def find_cost_correction(budget: float) -> CostCorrection:
             """Return the cost correction with which a plan's actual cost equals this budget.
 
-            See `allocation.correct_costs`.
+            See `allocation.correct_expected_costs`.
             """
             if spending is None or expected is None:
                 return CostCorrection()

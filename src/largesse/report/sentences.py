@@ -450,7 +450,7 @@ def select_urgent_warnings(warnings: Sequence[Numbers]) -> list[dict[str, str]]:
 
 
 def write_unequal_spending(attribute: Numbers, units: Units) -> str:
-    """Write the groups of a protected attribute with clearly unequal spend; empty if there are none."""
+    """Write the groups of a protected attribute with clearly unequal spend, or an empty text."""
     known = [group for group in attribute["groups"] if finite_or_none(group["spend"]["low"]) is not None]
     if len(known) < 2:
         return ""
